@@ -5,6 +5,8 @@ use std::cell::RefCell;
 
 use anyhow::Result;
 
+use crate::study::Failure;
+
 /// The reasons why measurements are missing, without duplicates.
 #[derive(Debug, Default)]
 pub(crate) struct Missing(RefCell<Vec<String>>);
@@ -19,6 +21,17 @@ impl Missing {
     /// Returns the measurement, or records the error and returns `None`.
     pub(crate) fn or_note<S>(&self, measured: Result<S>) -> Option<S> {
         measured.map_err(|why| self.note(&format!("{why:#}"))).ok()
+    }
+
+    /// Returns the measurement, or records the error and returns `None`.
+    ///
+    /// # Errors
+    /// The error of `measured`, if it ends the experiment.
+    pub(crate) fn or_note_if<S>(&self, failure: Failure, measured: Result<S>) -> Result<Option<S>> {
+        match failure {
+            Failure::Ends => measured.map(Some),
+            Failure::IsNoted => Ok(self.or_note(measured)),
+        }
     }
 
     /// Records a reason.

@@ -7,6 +7,8 @@ mod drawing;
 mod said;
 mod status;
 
+use std::collections::BTreeSet;
+
 use rxo_console::numbers::rounded;
 use serde::{Serialize, Serializer};
 
@@ -42,12 +44,25 @@ pub(crate) struct Claim {
     why: Option<String>,
     /// The reason why the measurements permit no verdict.
     withheld: Option<String>,
+    /// The names of the tables from which the value follows.
+    tables: BTreeSet<String>,
 }
 
 impl Claim {
     /// Makes the claim `said` with the measured value, if there is one. `detail` is the result in a sentence.
     pub(crate) fn new(said: &Said, ours: Option<Ours>, detail: Option<String>) -> Self {
-        Self { said: said.clone(), ours, detail, why: None, withheld: None }
+        let tables = BTreeSet::new();
+        Self { said: said.clone(), ours, detail, why: None, withheld: None, tables }
+    }
+
+    /// Adds the names of the tables from which the value follows.
+    pub(crate) fn with_tables(self, tables: BTreeSet<String>) -> Self {
+        Self { tables, ..self }
+    }
+
+    /// Returns the names of the tables from which the value follows.
+    pub(crate) const fn tables(&self) -> &BTreeSet<String> {
+        &self.tables
     }
 
     /// Adds the reason for the verdict, if the claim is not reproduced.

@@ -26,9 +26,12 @@ pub(crate) fn conclude(
     book: &'static Book,
     measured: &Map<String, Value>,
 ) -> Result<(Vec<Figure>, Vec<Claim>)> {
-    let scope = Scope::new(book, measured);
-    let claims = book.claims.iter().map(|said| claim(&scope, said));
+    let claims = book.claims.iter().map(|said| {
+        let scope = Scope::new(book, measured);
+        Ok(claim(&scope, said)?.with_tables(scope.tables()))
+    });
     let claims: Vec<Claim> = claims.collect::<Result<_>>()?;
+    let scope = Scope::new(book, measured);
     let mut figures = Vec::new();
     for drawing in &book.drawings {
         if let Some(figure) = chart::draw(&scope, drawing)? {

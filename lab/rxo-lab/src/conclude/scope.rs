@@ -4,6 +4,10 @@
 //! follows from it. An object with a median, a least and a most value is a number with its range, which
 //! survives arithmetic with numbers that have none.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
@@ -17,6 +21,8 @@ pub(super) struct Scope<'m> {
     pub(super) book: &'static Book,
     measured: &'m Map<String, Value>,
     variables: Map<String, Value>,
+    /// The names of the tables that expressions have read; shared by all scopes made from one.
+    read: Rc<RefCell<BTreeSet<String>>>,
 }
 
 /// A row, and the values of an expression over its fields.
@@ -24,7 +30,12 @@ type OfRow = (Map<String, Value>, Vec<Value>);
 
 impl<'m> Scope<'m> {
     pub(super) fn new(book: &'static Book, measured: &'m Map<String, Value>) -> Self {
-        Self { book, measured, variables: Map::new() }
+        Self { book, measured, variables: Map::new(), read: Rc::default() }
+    }
+
+    /// Returns the names of the tables that expressions have read.
+    pub(super) fn tables(&self) -> BTreeSet<String> {
+        self.read.borrow().clone()
     }
 
     /// Returns this scope with more variables.
@@ -78,7 +89,11 @@ impl<'m> Scope<'m> {
             }
             Word::Plain(name) => name,
         };
-        match self.measured.get(name).or_else(|| self.book.tables.get(name)) {
+        if let Some(table) = self.measured.get(name) {
+            self.read.borrow_mut().insert(name.clone());
+            return Ok(vec![table.clone()]);
+        }
+        match self.book.tables.get(name) {
             Some(table) => Ok(vec![table.clone()]),
             None => bail!("there is no table {name}"),
         }

@@ -22,15 +22,7 @@ use rxo_testbed::MachineReading;
 use self::document::Document;
 use crate::claim::Claim;
 use crate::flags::RunFlags;
-use crate::study::{Outcome, Study};
-
-/// The treatment of an experiment that fails.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Failure {
-    Ends,
-    /// The results name the reason, and the next experiment runs.
-    IsNoted,
-}
+use crate::study::{Failure, Outcome, Study};
 
 /// Runs one experiment. Its first error ends the run.
 ///
@@ -42,7 +34,7 @@ pub(crate) fn one(study: Study, flags: &RunFlags, stop: &AtomicBool) -> Result<(
     run(&[study], flags, stop, Failure::Ends)
 }
 
-/// Runs `studies` one after another. An experiment that fails is missing in the results, with the reason.
+/// Runs `studies` one after another. A measurement that fails is missing in the results, with the reason.
 ///
 /// # Errors
 /// If a privilege is missing, bytes arrived wrong, or a file cannot be written; once the results have been
@@ -64,7 +56,8 @@ fn run(studies: &[Study], flags: &RunFlags, stop: &AtomicBool, failure: Failure)
     for study in studies {
         let id = study.id;
         let Measured { outcome, loads, seconds } = measured(study, flags, stop, failure)?;
-        let claims = outcome.all_claims(id, disturbance(&loads).as_deref());
+        let tables: Vec<&str> = study.tables.iter().map(|table| table.name()).collect();
+        let claims = outcome.all_claims(id, |claim| disturbed(claim, &tables, &loads));
         texts.extend(claims.iter().map(Claim::line));
         damage = damage.or_else(|| outcome.damage.clone());
         document.partial = document.partial.or_else(|| why_partial(&outcome, id, stop));
@@ -103,14 +96,20 @@ fn measured(
         warn_if_busy();
     }
     let turns = Turns::new(steps, flags.json, stop).repeating(steps / REPEATED);
-    let outcome = study.measure(&turns).or_else(|error| match failure {
-        Failure::Ends => Err(error),
-        Failure::IsNoted => {
-            Ok(Outcome { missing: vec![format!("{error:#}")], ..Outcome::default() })
-        }
-    });
+    let outcome = study.measure(&turns, failure);
     turns.finish();
     Ok(Measured { outcome: outcome?, loads: turns.loads(), seconds: since.elapsed().as_secs_f64() })
+}
+
+/// Returns the reason why the machine was too busy for a verdict on `claim`: only the turns of the tables from which the
+/// claim follows count. All turns count if it follows from values that the study has derived from its `tables`.
+fn disturbed(claim: &Claim, tables: &[&str], loads: &[(String, Load)]) -> Option<String> {
+    let read = claim.tables();
+    let is_known = !read.is_empty() && read.iter().all(|name| tables.contains(&name.as_str()));
+    // Turns are named after their round, their table and their case.
+    let is_read = |turn: &str| turn.split(": ").nth(1).is_some_and(|table| read.contains(table));
+    let counts = loads.iter().filter(|(turn, _)| !is_known || is_read(turn));
+    disturbance(&counts.cloned().collect::<Vec<_>>())
 }
 
 /// Prints a note if other processes keep the machine busy before a run that takes real time.
@@ -154,3 +153,36 @@ fn write(document: &Document, out: &Path) -> Result<()> {
 const REPEATED: usize = 2;
 /// The time for which the machine is watched before a run.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use rxo_testbed::MachineUse;
+
+    use super::*;
+    use crate::claim::tests::claim;
+
+    /// An experiment may take an hour, and a machine is seldom idle for so long.
+    #[test]
+    fn a_claim_loses_its_verdict_by_the_turns_of_its_own_tables() {
+        let load = |others_s| {
+            let (elapsed, others) = (Duration::from_secs(10), Duration::from_secs(others_s));
+            Load::of(MachineUse { cores: 2, elapsed, others, stolen: Duration::ZERO })
+        };
+        let turns = [("guests", 9), ("guests", 9), ("requests", 0), ("requests", 0)];
+        let named = |(table, others_s)| (format!("round 1: {table}: a case"), load(others_s));
+        let loads: Vec<_> = turns.into_iter().map(named).collect();
+        let of = |names: &[&str]| {
+            let names = names.iter().map(|&name| name.to_owned()).collect();
+            let claim = claim("gallatin.table1.saving", Some(20.0)).with_tables(names);
+            disturbed(&claim, &["costs", "guests", "requests"], &loads)
+        };
+        assert_eq!(of(&["requests"]), None);
+        assert_eq!(of(&["requests", "costs"]), None, "counts have no turns");
+        assert!(of(&["guests"]).unwrap().contains("in 2 of 2 turns"));
+        assert!(of(&["requests", "guests"]).unwrap().contains("in 2 of 4 turns"));
+        // Nobody knows from which tables these values follow.
+        for names in [&[][..], &["requests", "derived"]] {
+            assert!(of(names).unwrap().contains("in 2 of 4 turns"));
+        }
+    }
+}

@@ -27,6 +27,15 @@ pub(crate) type Rows = Map<String, Value>;
 type Derive = dyn Fn(&mut Rows) -> Result<()>;
 type Facts = dyn Fn(&Rows) -> Vec<Fact>;
 
+/// The treatment of a measurement that fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The experiment ends.
+    Ends,
+    /// The results name the reason, and the next measurement follows.
+    IsNoted,
+}
+
 /// An experiment of several tables, all those that its book names. A table may have no cases.
 pub(crate) struct Study {
     /// The name of its book.
@@ -66,17 +75,19 @@ impl Study {
     /// Measures every table. If the user interrupts, returns the results so far.
     ///
     /// # Errors
-    /// If a network cannot be built, or a transfer breaks.
-    pub(crate) fn measure(&self, turns: &Turns<'_>) -> Result<Outcome> {
+    /// If a network cannot be built, or a transfer breaks, and `failure` ends the experiment.
+    pub(crate) fn measure(&self, turns: &Turns<'_>, failure: Failure) -> Result<Outcome> {
         let (missing, mut measured) = (Missing::from(self.missing.clone()), Rows::new());
         for table in &self.tables {
-            measured.insert(table.name().to_owned(), table.measure(turns, &missing)?.into());
+            let rows = table.measure(turns, &missing, failure)?;
+            measured.insert(table.name().to_owned(), rows.into());
         }
-        (self.derive)(&mut measured)?;
+        let derived = (self.derive)(&mut measured);
         let damaged = measured.values().filter_map(Value::as_array).flatten();
         damaged.filter_map(|row| row["damage"].as_str()).for_each(|why| missing.note(why));
         let book = book(self.id).ok_or_else(|| anyhow!("there is no claims/{}.json", self.id))?;
-        let (figures, claims) = conclude(book, &measured)?;
+        let concluded = derived.and_then(|()| conclude(book, &measured));
+        let (figures, claims) = missing.or_note_if(failure, concluded)?.unwrap_or_default();
         let (facts, missing) = ((self.facts)(&measured), missing.into_reasons());
         let wrong = "bytes arrived that were not sent; please report this with the results";
         let damage = (!measured.values().all(is_intact)).then(|| wrong.to_owned());
@@ -207,8 +218,9 @@ pub(crate) trait Measured {
     /// Measures every case. Returns the rows. If the user interrupts, returns the rows so far.
     ///
     /// # Errors
-    /// If a measurement fails that is not optional.
-    fn measure(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Vec<Value>>;
+    /// If a measurement fails that is not optional, and `failure` ends the experiment.
+    fn measure(&self, turns: &Turns<'_>, missing: &Missing, failure: Failure)
+    -> Result<Vec<Value>>;
 }
 
 impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
@@ -224,10 +236,15 @@ impl<C: Copy + Serialize, S: Serialize> Measured for Table<C, S> {
         self.rounds.is_some()
     }
 
-    fn measure(&self, turns: &Turns<'_>, missing: &Missing) -> Result<Vec<Value>> {
+    fn measure(
+        &self,
+        turns: &Turns<'_>,
+        missing: &Missing,
+        failure: Failure,
+    ) -> Result<Vec<Value>> {
+        let failure = if self.is_optional { Failure::IsNoted } else { failure };
         let measure = |case: C, round: usize| -> Result<Option<S>> {
-            let measured = (self.measure)(case, round, turns.stop());
-            if self.is_optional { Ok(missing.or_note(measured)) } else { measured.map(Some) }
+            missing.or_note_if(failure, (self.measure)(case, round, turns.stop()))
         };
         let line = |sample: &Option<S>| match sample {
             Some(sample) => self.line(sample),
@@ -312,10 +329,10 @@ mod tests {
             || Table::counted("costs", cases(), |it| it.n.to_string(), measure, ("twice", "of it"));
         let (stop, missing) = (AtomicBool::new(false), Missing::default());
         let turns = Turns::new(2, true, &stop);
-        let rows = table().optional().measure(&turns, &missing).unwrap();
+        let rows = table().optional().measure(&turns, &missing, Failure::Ends).unwrap();
         assert_eq!(rows, [json!({ "n": 1, "twice": 2.0 })]);
         assert_eq!(missing.into_reasons(), ["no tool: install it"]);
-        assert!(table().measure(&turns, &Missing::default()).is_err());
+        assert!(table().measure(&turns, &Missing::default(), Failure::Ends).is_err());
     }
 
     #[test]
@@ -333,12 +350,39 @@ mod tests {
         let some = study(vec![1, 2]);
         assert!(some.needs_networks && !study(Vec::new()).needs_networks);
         assert_eq!(some.each_step(), [2, 0]);
-        let outcome = some.measure(&Turns::new(2, true, &stop)).unwrap();
+        let outcome = some.measure(&Turns::new(2, true, &stop), Failure::Ends).unwrap();
         let row = |n| json!({ "n": n, "twice": 2 * n, "damage": "cut off", "is_intact": n == 1 });
         assert_eq!(
             Value::Object(outcome.measured),
             json!({ "counts": [row(1), row(2)], "others": [] })
         );
         assert_eq!((outcome.missing, outcome.damage.is_some()), (vec!["cut off".to_owned()], true));
+    }
+
+    /// In a run of all experiments, the last of a hundred measurements must not take the others with it.
+    #[test]
+    fn what_was_measured_before_a_failure_is_kept() {
+        let measure =
+            |n: u32| if n == 2 { Err(anyhow!("no link")) } else { Ok(json!({ "twice": 2 * n })) };
+        let study = || {
+            let table = |name, cases| -> Box<dyn Measured> {
+                Box::new(
+                    Table::counted(name, cases, |n: u32| n.to_string(), measure, ("twice", ""))
+                        .by("n"),
+                )
+            };
+            let tables = vec![table("counts", vec![1, 2, 3]), table("others", vec![1])];
+            let derive = |_: &mut Rows| Err(anyhow!("a row is missing"));
+            Study { derive: Box::new(derive), ..Study::of("policies", tables) }
+        };
+        let stop = AtomicBool::new(false);
+        let outcome = study().measure(&Turns::new(4, true, &stop), Failure::IsNoted).unwrap();
+        let row = |n| json!({ "n": n, "twice": 2 * n });
+        assert_eq!(
+            Value::Object(outcome.measured),
+            json!({ "counts": [row(1), row(3)], "others": [row(1)] })
+        );
+        assert_eq!(outcome.missing, ["no link", "a row is missing"]);
+        assert!(study().measure(&Turns::new(4, true, &stop), Failure::Ends).is_err());
     }
 }

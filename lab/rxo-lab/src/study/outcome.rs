@@ -23,15 +23,22 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns every claim of the experiment `id`. Verdicts that depend on time are withheld if `busy` gives a reason.
-    pub(crate) fn all_claims(&self, id: &str, busy: Option<&str>) -> Vec<Claim> {
+    /// Returns every claim of the experiment `id`. Verdicts that depend on time are withheld for the reason that
+    /// `disturbed` gives for the claim.
+    pub(crate) fn all_claims(
+        &self,
+        id: &str,
+        disturbed: impl Fn(&Claim) -> Option<String>,
+    ) -> Vec<Claim> {
         let mut claims = self.claims.clone();
         if claims.is_empty() {
             let said = book(id).into_iter().flat_map(|book| &book.claims);
             claims.extend(said.map(|said| Claim::new(said, None, None)));
         }
-        if let Some(why) = busy {
-            claims.iter_mut().for_each(|claim| claim.withhold(why));
+        for claim in &mut claims {
+            if let Some(why) = disturbed(claim) {
+                claim.withhold(&why);
+            }
         }
         claims
     }
@@ -50,15 +57,16 @@ mod tests {
             claim("gallatin.table2.saving", None),
         ];
         let outcome = Outcome { claims, ..Outcome::default() };
-        let statuses = |busy| -> Vec<Status> {
-            outcome.all_claims("gallatin", busy).iter().map(Claim::status).collect()
+        let statuses = |busy: Option<&str>| -> Vec<Status> {
+            let disturbed = |_: &Claim| busy.map(str::to_owned);
+            outcome.all_claims("gallatin", disturbed).iter().map(Claim::status).collect()
         };
         assert_eq!(statuses(None), [Status::Exceeds, Status::NotRepeated]);
         assert_eq!(
             statuses(Some("A neighbour was busy.")),
             [Status::NoVerdict, Status::NotRepeated]
         );
-        let failed = Outcome::default().all_claims("gallatin", None);
+        let failed = Outcome::default().all_claims("gallatin", |_| None);
         assert_eq!(failed.len(), book("gallatin").unwrap().claims.len());
         assert!(failed.iter().all(|claim| claim.status() == Status::NotRepeated));
     }

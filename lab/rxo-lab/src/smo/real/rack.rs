@@ -170,7 +170,7 @@ impl Receiver {
                     self.bytes += count as u64;
                 }
                 Err(error) if is_wait(&error) => return Ok(turn.is_idle()),
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                Err(error) if self.bytes == 0 && is_absent(&error) => {
                     self.again_at.get_or_insert(now + BETWEEN_TRIES);
                     return Ok(turn.is_idle());
                 }
@@ -204,6 +204,13 @@ fn join(handle: &Handle) -> Result<TcpStream> {
 /// Returns `true` for errors before the connection is open, or while no data is available.
 fn is_wait(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected)
+}
+
+/// Returns `true` for errors of a sender that does not listen yet. On a busy machine its process takes longer to start
+/// than a host waits for an answer to ARP.
+fn is_absent(error: &std::io::Error) -> bool {
+    use ErrorKind::{ConnectionRefused, HostUnreachable, TimedOut};
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | TimedOut)
 }
 
 /// The interface's sink, shared by all hosts on this thread.
