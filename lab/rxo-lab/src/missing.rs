@@ -5,7 +5,14 @@ use std::cell::RefCell;
 
 use anyhow::Result;
 
-use crate::study::Failure;
+/// The treatment of a measurement that fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The experiment ends.
+    Ends,
+    /// The results name the reason, and the next measurement follows.
+    IsNoted,
+}
 
 /// The reasons why measurements are missing, without duplicates.
 #[derive(Debug, Default)]

@@ -22,7 +22,8 @@ use rxo_testbed::MachineReading;
 use self::document::Document;
 use crate::claim::Claim;
 use crate::flags::RunFlags;
-use crate::study::{Failure, Outcome, Study};
+use crate::missing::Failure;
+use crate::study::{Outcome, Study};
 
 /// Runs one experiment. Its first error ends the run.
 ///

@@ -19,22 +19,13 @@ pub(crate) use self::rows::by_fields;
 use self::rows::{joined, summed_up};
 use crate::claim::{Fact, book};
 use crate::conclude::conclude;
-use crate::missing::{Missing, NOT_MEASURED};
+use crate::missing::{Failure, Missing, NOT_MEASURED};
 
 /// The rows of each table, by its name.
 pub(crate) type Rows = Map<String, Value>;
 
 type Derive = dyn Fn(&mut Rows) -> Result<()>;
 type Facts = dyn Fn(&Rows) -> Vec<Fact>;
-
-/// The treatment of a measurement that fails.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The experiment ends.
-    Ends,
-    /// The results name the reason, and the next measurement follows.
-    IsNoted,
-}
 
 /// An experiment of several tables, all those that its book names. A table may have no cases.
 pub(crate) struct Study {
