@@ -137,7 +137,7 @@ mod tests {
     use crate::checksum::Summer;
 
     std::thread_local! {
-        /// How often this thread has executed `CPUID`. Other tests do so on threads of their own.
+        /// The number of times that this thread has executed `CPUID`. Each test has a thread.
         pub(super) static ASKED: Cell<u32> = const { Cell::new(0) };
     }
 

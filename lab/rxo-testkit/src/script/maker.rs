@@ -1,4 +1,4 @@
-//! What makers of scripts share: bytes become events, and events frames of flows.
+//! Shared by the generators of scripts: turns random bytes into events, and events into frames of flows.
 //!
 //! Eight bytes configure the engine; every six bytes after them are one event.
 

@@ -82,7 +82,7 @@ fn the_host_is_found_if_it_takes_part_in_all_packets() {
     }
 }
 
-/// What a host sends must not count for the other poll rules either, of which one is the host today.
+/// The figures of the other poll rules leave out what the host sends, as the headline does.
 #[test]
 fn every_poll_rule_is_about_what_the_host_receives() {
     assert_same_polls(&advised(&unmarked(both_ways(64))));
