@@ -24,7 +24,8 @@ pub(super) struct Measured {
 /// The fitted costs of receiving through rxo, and of the kernel's own path.
 #[derive(Debug, Serialize)]
 pub(crate) struct Calibration {
-    /// The costs of receiving through rxo, fitted to the medians over all rounds. The costs of a wake-up are the kernel's.
+    /// The costs of receiving through rxo, fitted to a typical sample of each setting. The costs of a wake-up are the
+    /// kernel's.
     pub(super) costs: Costs,
     #[serde(flatten)]
     basis: Basis,
@@ -62,7 +63,7 @@ struct Spreads {
     cold_ns: Option<Spread>,
 }
 
-/// The medians of one setting over all rounds, as a row of the table.
+/// A typical sample of one setting, as a row of the table.
 #[derive(Debug, Serialize)]
 struct Row {
     mtu: u32,
@@ -76,6 +77,8 @@ struct Row {
     packets_per_wake: Option<f64>,
     wire_bytes_per_packet: f64,
     ns_per_packet: Spread,
+    /// The time of the sample to which the costs are fitted, at the lower quartile.
+    typical_ns_per_packet: f64,
     /// The time per packet that the fitted costs predict, in nanoseconds.
     fitted_ns_per_packet: f64,
 }
@@ -83,7 +86,7 @@ struct Row {
 /// The fits to the measurements of one path.
 struct Path<'a> {
     samples: Vec<&'a (Setting, Vec<Sample>)>,
-    /// The fit to the medians over all rounds.
+    /// The fit to a typical sample of each setting.
     fit: Fit,
     /// The costs of the rounds that determine them, with that of coalescing in each.
     rounds: Vec<Costs>,
@@ -127,7 +130,7 @@ impl Calibration {
     /// Returns a sentence about the method, to be printed below the table.
     pub(super) fn legend(&self) -> String {
         format!(
-            "Medians of {} of {} s, and of {} s in the kernel, least and most in brackets; of the side that receives.",
+            "Lower quartiles of {} of {} s, and of {} s in the kernel, least and most in brackets; of the side that receives.",
             count(self.rounds, "round"),
             self.window_s,
             self.kernel_window_s
@@ -212,9 +215,9 @@ impl<'a> Path<'a> {
     ) -> Option<Self> {
         let samples: Vec<_> =
             measured.samples.iter().filter(|(setting, _)| is_meant(setting)).collect();
-        let medians: Option<Vec<Observation>> =
-            samples.iter().map(|(_, samples)| median(samples)).collect();
-        let fit = Fit::of(&medians?)?;
+        let typical: Option<Vec<Observation>> =
+            samples.iter().map(|(_, samples)| typical(samples).map(observation)).collect();
+        let fit = Fit::of(&typical?)?;
         let rounds = coalesce_ns.iter().enumerate().filter_map(|(round, &coalesce_ns)| {
             // A round that was interrupted lacks some settings, so it gives no observation.
             let samples = samples.iter().map(|(_, samples)| samples.get(round).map(observation));
@@ -266,21 +269,22 @@ impl Basis {
 
 impl Row {
     fn of(setting: Setting, samples: &[Sample], fit: &Fit) -> Option<Self> {
-        let median = median(samples)?;
+        let typical = typical(samples)?;
         let ns = Spread::over(samples, |sample| sample.ns)?;
         let bytes_per_s = setting.kernel_pace().map(|pace| pace.bytes_per_s);
         Some(Self {
             mtu: setting.mtu,
             max_segments: setting.max_segments,
             bytes_per_s,
-            packets: Spread::over(samples, |sample| sample.packets as f64)?.median,
-            packets_per_delivery: rounded(1.0 / median.deliveries, 2),
+            packets: typical.packets as f64,
+            packets_per_delivery: rounded(1.0 / typical.deliveries, 2),
             packets_per_wake: bytes_per_s
-                .filter(|_| median.wakes > 0.0)
-                .map(|_| rounded(1.0 / median.wakes, 2)),
-            wire_bytes_per_packet: rounded(median.wire_bytes, 0),
+                .filter(|_| typical.wakes > 0.0)
+                .map(|_| rounded(1.0 / typical.wakes, 2)),
+            wire_bytes_per_packet: rounded(typical.wire_bytes, 0),
             ns_per_packet: ns.rounded(1),
-            fitted_ns_per_packet: rounded(fit.predict(&median), 1),
+            typical_ns_per_packet: rounded(typical.ns, 1),
+            fitted_ns_per_packet: rounded(fit.predict(&observation(typical)), 1),
         })
     }
 
@@ -292,7 +296,7 @@ impl Row {
             self.mtu.to_string(),
             self.max_segments.to_string(),
             format!("{:.1}", self.packets_per_delivery),
-            self.ns_per_packet.ranged(0),
+            format!("{:.0} {}", self.typical_ns_per_packet, range(self.ns_per_packet, 0)),
             format!("{:.0}", self.fitted_ns_per_packet),
         ];
         if is_kernel {
@@ -317,16 +321,13 @@ fn option(costs: Costs) -> String {
     )
 }
 
-/// Returns the median of each measured quantity, computed separately; `None` without samples.
-fn median(samples: &[Sample]) -> Option<Observation> {
-    let of = |value: fn(&Sample) -> f64| Spread::of(samples.iter().map(value)).map(|s| s.median);
-    Some(Observation {
-        deliveries: of(|sample| sample.deliveries)?,
-        wire_bytes: of(|sample| sample.wire_bytes)?,
-        wakes: of(|sample| sample.wakes)?,
-        idle_ns: of(|sample| sample.idle_ns)?,
-        ns: of(|sample| sample.ns)?,
-    })
+/// Returns the sample at the lower quartile of the time per packet; `None` without samples. Others on the machine only add to
+/// that time, so the median of a busy hour is above what the path costs, and the least is one that was lucky.
+fn typical(samples: &[Sample]) -> Option<&Sample> {
+    let mut sorted: Vec<&Sample> = samples.iter().collect();
+    sorted.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    // Of three samples it is the middle one.
+    sorted.get((samples.len() + 1) / 4).copied()
 }
 
 const fn observation(sample: &Sample) -> Observation {
