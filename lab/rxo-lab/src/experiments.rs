@@ -22,13 +22,13 @@ const ENTRIES: [Entry; 12] = [
     Entry { id: "xen", parts: xen::PARTS, make: xen::study },
     Entry { id: "smo", parts: smo::PARTS, make: smo::study },
     Entry { id: "paro", parts: paro::PARTS, make: paro::study },
-    Entry { id: "rsc", parts: rsc::PARTS, make: |run| rsc::study(&RscFlags::with(run)) },
-    Entry { id: "cast-live", parts: cast::live::PARTS, make: cast::live::study },
     Entry {
         id: "gallatin",
         parts: gallatin::PARTS,
         make: |run| gallatin::study(&GallatinFlags::with(run)),
     },
+    Entry { id: "rsc", parts: rsc::PARTS, make: |run| rsc::study(&RscFlags::with(run)) },
+    Entry { id: "cast-live", parts: cast::live::PARTS, make: cast::live::study },
     Entry { id: "menon", parts: menon::receive::PARTS, make: menon::receive::study },
     Entry { id: "menon-card", parts: menon::card::PARTS, make: menon::card::study },
     Entry {
@@ -83,7 +83,10 @@ mod tests {
 
     #[test]
     fn experiments_and_parts_of_them_are_chosen() {
-        assert_eq!(ids("--counted"), ["policies", "juggler", "cast", "xen", "smo", "paro"]);
+        assert_eq!(
+            ids("--counted"),
+            ["policies", "juggler", "cast", "xen", "smo", "paro", "gallatin"]
+        );
         assert_eq!(ids("--only menon,xen.rate"), ["xen", "menon"]);
         let flags: RunFlags = typed("--only xen.rate --quick").unwrap();
         assert_eq!(all(&flags).unwrap()[0].steps(), 96);

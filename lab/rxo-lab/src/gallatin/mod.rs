@@ -1,8 +1,10 @@
-//! `rxo-lab gallatin`: Gallatin, "LRO ack aggregation" (netdev, 2007), repeated with a bulk Linux sender
-//! behind rxo.
+//! `rxo-lab gallatin`: Gallatin, "LRO ack aggregation" (netdev, 2007): what a bulk sender saves if its receive path
+//! aggregates ACKs.
 //!
-//! A case is a receiver (that acknowledges rarely, every eight segments, or each segment) and a way of
-//! [`sending`]. The paper's values, the figures and the claims stand in `claims/gallatin.json`.
+//! The saving is measured twice. *Counted*: the sender is rxo's own host on a ring in shared memory, whose driver is
+//! the receive path, as in the mail ([`paro::count`]). *Live*: a Linux sender behind rxo, to a receiver that
+//! acknowledges rarely, every eight segments, or each segment, by each way of [`sending`]. The paper's values, the
+//! figures and the claims stand in `claims/gallatin.json`.
 
 use std::time::Duration;
 
@@ -14,12 +16,14 @@ use rxo_demo::sending::{self, Setup, Way};
 use rxo_testbed::AckRate;
 use serde::Serialize;
 
+use crate::callgrind;
 use crate::claim::Fact;
 use crate::flags::{GallatinFlags, Part};
 use crate::limits::{Effort, Limits};
+use crate::paro::{self, Scale};
 use crate::study::{Study, Table, by_fields};
 
-pub(crate) const PARTS: &[Part] = &[];
+pub(crate) const PARTS: &[Part] = &[Part::counted("counts"), Part::timed("transfers")];
 
 /// A receiver, and the way of its ACKs to the sender.
 #[derive(Clone, Copy, Serialize)]
@@ -54,9 +58,13 @@ struct Sample {
 /// Makes the experiment from the flags.
 pub(crate) fn study(flags: &GallatinFlags) -> Result<Study> {
     let GallatinFlags { run, connections } = flags;
-    run.chosen(PARTS)?;
+    let parts = run.chosen(PARTS)?;
     within("--connections", *connections, 1..=MOST_CONNECTIONS)?;
     let (connections, effort) = (*connections, LIMITS.effort(run)?);
+    let (is_counted, scale) =
+        (parts.has("counts"), if run.is_quick() { QUICK_SCALE } else { FULL_SCALE });
+    let counts = paro::count(("counts", counted_cases(run.is_quick())), scale, false);
+    let counts = counts.only_if(is_counted);
     let cases =
         PEERS.into_iter().flat_map(|(peer, acks)| Way::ALL.map(|way| Case { peer, acks, way }));
     let measure = move |Case { acks, way, .. }, _| {
@@ -64,10 +72,27 @@ pub(crate) fn study(flags: &GallatinFlags) -> Result<Study> {
     };
     let cases = ("transfers", cases.collect());
     let table = Table::timed(cases, effort.rounds, by_fields, measure, ("us_per_kb", "us/KB"));
+    let table = table.only_if(parts.has("transfers")).in_groups_of(Way::ALL.len());
     Ok(Study {
+        prepare: Box::new(move || if is_counted { callgrind::check() } else { Ok(()) }),
         facts: Box::new(move |_| facts(connections, effort)),
-        ..Study::of("gallatin", vec![Box::new(table.in_groups_of(Way::ALL.len()))])
+        ..Study::of("gallatin", vec![Box::new(counts), Box::new(table)])
     })
+}
+
+/// Returns the cases to count: the mail's two receivers, with ACKs one by one and by the mail's patch. Unless
+/// `is_quick`, also a receiver that acknowledges each segment, and rxo's fast path.
+fn counted_cases(is_quick: bool) -> Vec<paro::Case> {
+    let receivers = [paro::AckRate::Merged, paro::AckRate::Eighth, paro::AckRate::Each];
+    let ways = [paro::Way::Stack, paro::Way::Last, paro::Way::Batches];
+    let (receivers, ways) =
+        if is_quick { (&receivers[..2], &ways[..2]) } else { (&receivers[..], &ways[..]) };
+    let case = |acks: &paro::AckRate| {
+        ways.iter()
+            .map(|way| paro::Case { way: *way, file_bytes: FILE_BYTES, acks: *acks })
+            .collect::<Vec<_>>()
+    };
+    receivers.iter().flat_map(case).collect()
 }
 
 impl Sample {
@@ -115,6 +140,16 @@ const LIMITS: Limits = Limits {
 /// Interrupt delay of the paper's driver by default (`myri10ge_intr_coal_delay`), used for all its rows.
 const MODERATION: Duration = Duration::from_micros(75);
 const MOST_CONNECTIONS: usize = 400;
+/// One connection, as in the mail, whose ACKs reach the sender as often as the card interrupts.
+const FULL_SCALE: Scale = Scale {
+    clients: 1,
+    files: 4,
+    warm_bytes: 8 << 20,
+    counted_bytes: 32 << 20,
+    turn_us: MODERATION.as_micros() as u64,
+};
+const QUICK_SCALE: Scale = Scale { warm_bytes: 3 << 20, counted_bytes: 4 << 20, ..FULL_SCALE };
+const FILE_BYTES: u64 = 8 << 20;
 const WARM_UP: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -127,13 +162,17 @@ mod tests {
     use crate::conclude::tests::concluded;
     use crate::flags::typed;
 
-    fn steps(line: &str) -> Result<usize> {
-        Ok(study(&typed(line)?)?.each_step()[0])
+    /// Returns the number of counts and of transfers.
+    fn steps(line: &str) -> Result<[usize; 2]> {
+        let steps = study(&typed(line)?)?.each_step();
+        Ok([steps[0], steps[1]])
     }
 
     #[test]
     fn without_flags_it_is_the_papers_ten_iterations() {
-        assert_eq!((steps("").unwrap(), steps("--quick").unwrap()), (90, 9));
+        assert_eq!((steps("").unwrap(), steps("--quick").unwrap()), ([9, 90], [4, 9]));
+        assert_eq!(steps("--counted").unwrap(), [4, 0]);
+        assert_eq!(steps("--only transfers").unwrap(), [0, 90]);
         let effort = LIMITS.effort(&typed("").unwrap()).unwrap();
         let moderated = PEERS.map(|(_, acks)| setup(acks, 1, effort).moderation.as_micros());
         assert_eq!(moderated, [75; 3], "alike with every receiver");
@@ -198,7 +237,7 @@ mod tests {
             ("--connections 0", "--connections 0: choose 1 to 400"),
             ("--rounds 0", "--rounds 0: choose 1 to 1000"),
             ("--seconds 1h", "--seconds 1h: choose 0.1s to 60s"),
-            ("--only tables", "--only tables: this experiment has no parts"),
+            ("--only tables", "--only tables: choose counts, transfers"),
         ];
         for (flags, message) in rows {
             let error = steps(flags).unwrap_err().to_string();

@@ -162,10 +162,7 @@ impl Clients {
             at = at + wire_time(end - (segment - 1) * segment_bytes);
             client.unacknowledged += 1;
             let is_last = segment == segments;
-            let is_due = match self.habits.acks {
-                AckRate::Second => client.unacknowledged >= 2,
-                AckRate::Merged => is_last,
-            };
+            let is_due = self.habits.acks.is_due(client.unacknowledged, is_last);
             // The last ACK of a file goes with the next request.
             if is_due && !(is_last && is_done) {
                 client.unacknowledged = 0;

@@ -36,7 +36,7 @@ const PARTS: Categories = Categories(
 
 /// Cost of one request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct Cost {
+pub(crate) struct Cost {
     /// Cost of each of [`COMPONENTS`]: instructions, or estimated cycles.
     components: Costs,
     /// The sum of the components.
@@ -51,7 +51,7 @@ pub(super) struct Cost {
 }
 
 /// Counts `case`. With `is_simulated`, callgrind simulates caches too, and costs are estimated cycles.
-pub(super) fn count(case: Case, scale: Scale, is_simulated: bool) -> Result<Cost> {
+pub(crate) fn count(case: Case, scale: Scale, is_simulated: bool) -> Result<Cost> {
     let forget = format!("--zero-before=*{WINDOW}*");
     let mut options = vec![forget.as_str()];
     if is_simulated {

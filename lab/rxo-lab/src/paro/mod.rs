@@ -19,10 +19,11 @@ use std::rc::Rc;
 use anyhow::Result;
 use rxo_demo::limits::within;
 
-use self::case::{AckRate, Case, FILE_BYTES, PROFILED_BYTES, Way};
-use self::cost::Cost;
+pub(crate) use self::case::{AckRate, Case, Way};
+use self::case::{FILE_BYTES, PROFILED_BYTES};
+pub(crate) use self::cost::Cost;
 use self::live::{Live, LiveScale, Window};
-use self::server::Scale;
+pub(crate) use self::server::Scale;
 use crate::callgrind;
 use crate::claim::{Fact, if_so};
 use crate::flags::{Part, RunFlags};
@@ -73,7 +74,7 @@ fn ways(acks: AckRate, file_bytes: u64) -> [Case; 4] {
 }
 
 /// Counts instructions or, with `is_simulated`, estimated cycles.
-fn count(
+pub(crate) fn count(
     (name, cases): (&'static str, Vec<Case>),
     scale: Scale,
     is_simulated: bool,
@@ -125,8 +126,9 @@ impl LiveScale {
 /// Number and size of the paper's files. The paper has 400 clients, but 50 saturate the link too, and either
 /// way a turn has the ACKs of one or two clients. A few hundred kilobytes open each client's window.
 const FULL: Scale =
-    Scale { clients: 50, files: 100, warm_bytes: 24 << 20, counted_bytes: 32 << 20 };
-const QUICK: Scale = Scale { clients: 8, files: 4, warm_bytes: 3 << 20, counted_bytes: 4 << 20 };
+    Scale { clients: 50, files: 100, warm_bytes: 24 << 20, counted_bytes: 32 << 20, turn_us: 50 };
+const QUICK: Scale =
+    Scale { clients: 8, files: 4, warm_bytes: 3 << 20, counted_bytes: 4 << 20, turn_us: 50 };
 const FULL_LIVE: LiveScale = LiveScale { clients: 400, files: 100, window_ms: 1_000 };
 const QUICK_LIVE: LiveScale = LiveScale { clients: 16, files: 4, window_ms: 300 };
 const ROUNDS: usize = 7;

@@ -1,7 +1,7 @@
 //! The server as a separate process: the host and an HTTP server ([`app`](super::app)) on one thread, and the
 //! modelled [`clients`](super::clients) on another, at the other end of a ring in shared memory.
 //!
-//! The threads alternate, on a clock that advances by [`STEP`] per turn, so each run executes the same.
+//! The threads alternate, on a clock that advances by the same time per turn, so each run executes the same.
 //! Callgrind counts the server's work inside [`counted_step`] in the middle turns, or only the host's
 //! receiving in these turns.
 
@@ -27,12 +27,14 @@ use crate::source::{Clock, Shaped};
 
 /// The extent of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(super) struct Scale {
-    pub(super) clients: u16,
-    pub(super) files: u32,
+pub(crate) struct Scale {
+    pub(crate) clients: u16,
+    pub(crate) files: u32,
     /// Bytes that clients download before counting begins; the next field is for the counted part.
-    pub(super) warm_bytes: u64,
-    pub(super) counted_bytes: u64,
+    pub(crate) warm_bytes: u64,
+    pub(crate) counted_bytes: u64,
+    /// Time between two turns, in microseconds, like the interval of a card that moderates its notifications.
+    pub(crate) turn_us: u64,
 }
 
 /// The counts of one run.
@@ -75,7 +77,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
         });
         // If the channel is closed, the thread's own error explains why.
         _ = ready.recv();
-        let served = Serving::new(case, &format!("virtio:{}", socket.display()))
+        let served = Serving::new((case, scale.turn_us), &format!("virtio:{}", socket.display()))
             .inspect(|_| is_connected.store(true, Ordering::SeqCst))
             .and_then(|serving| serving.run(scale, (instants, &results)));
         is_connected.store(true, Ordering::SeqCst);
@@ -113,13 +115,14 @@ struct Serving {
     host: Host<Shaped, DeviceSink>,
     app: App,
     now: Clock,
+    turn: Duration,
     turns: u64,
     /// The turn in which clients last received data.
     last_progress: u64,
 }
 
 impl Serving {
-    fn new(case: Case, ring: &str) -> Result<Self> {
+    fn new((case, turn_us): (Case, u64), ring: &str) -> Result<Self> {
         let device = card::host_side(&ring.parse()?)?;
         let network = IpCidr::new(SERVER.into(), 24)?;
         let mut config = HostConfig { mac: Some(MAC), ..HostConfig::new(vec![network], [1, 2]) };
@@ -130,7 +133,14 @@ impl Serving {
         let host = Host::new(source, device.sink, config)?;
         let listener = host.handle().listen(SocketAddr::from((SERVER, PORT)), BACKLOG)?;
         let app = App::new(listener, case.file_bytes)?;
-        Ok(Self { host, app, now, turns: 0, last_progress: 0 })
+        Ok(Self {
+            host,
+            app,
+            now,
+            turn: Duration::from_micros(turn_us),
+            turns: 0,
+            last_progress: 0,
+        })
     }
 
     /// Alternates with the clients until the counted bytes have been served.
@@ -167,7 +177,7 @@ impl Serving {
         results: &Receiver<Tally>,
         bytes: u64,
     ) -> Result<Tally> {
-        self.now.set(self.now.get() + STEP);
+        self.now.set(self.now.get() + self.turn);
         self.turns += 1;
         // If the clients have ended, their own error explains why.
         _ = instants.send(self.now.get());
@@ -206,9 +216,7 @@ fn window_begins() {
 pub(super) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(super) const PORT: u16 = 80;
 pub(super) const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
-/// Time between two turns, like the interval of a card that moderates its notifications.
-pub(super) const STEP: Duration = Duration::from_micros(50);
-/// Turns without progress after which the run fails: a second of virtual time.
+/// Turns without progress after which the run fails: about a second of virtual time.
 const TIMEOUT_TURNS: u64 = 20_000;
 const SHORT: Duration = Duration::from_micros(100);
 const BACKLOG: usize = 512;
