@@ -121,6 +121,9 @@ impl Pcap {
         }
         let header = self.header(stream.bytes());
         let whole = header_bytes + header.kept_bytes as usize;
+        if header.kept_bytes == 0 && stream.bytes().starts_with(&self.header[..8]) {
+            return Err(Fault::Unsupported(ANOTHER_FILE.to_owned()));
+        }
         if header.kept_bytes > self.longest {
             return Err(self.too_long(header.kept_bytes));
         }
@@ -174,6 +177,10 @@ impl Pcap {
         Fault::Damaged(format!("a record claims {bytes} bytes, at most {longest} are possible"))
     }
 }
+
+/// The error for files that were joined like texts: the header of the second one stands where a record should.
+const ANOTHER_FILE: &str = "another pcap file begins there, as after `cat`; give each file by its name, or join them with \
+                            mergecap -a -w OUT FILE...";
 
 struct RecordHeader {
     ticks: u64,

@@ -191,3 +191,16 @@ fn a_file_that_is_not_there_is_named() {
     let line = Capture::open("/".as_ref()).unwrap_err().to_string();
     assert_eq!(line, "/ cannot be opened: Is a directory (os error 21); check the path");
 }
+
+#[test]
+fn files_that_were_joined_like_texts_are_named_as_such() {
+    for order in ORDERS {
+        let first = pcap(order).bytes;
+        let outcome = read(&[&first[..], &first].concat());
+        assert_eq!(outcome.records.len(), 2);
+        let begin =
+            format!("test cannot be read at byte {}: another pcap file begins", first.len());
+        let message = outcome.message();
+        assert!(message.starts_with(&begin) && message.contains("mergecap -a"), "{message}");
+    }
+}
