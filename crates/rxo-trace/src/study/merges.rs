@@ -7,7 +7,7 @@
 //! continues its sequence numbers. If packets with different counts agree on the length of a segment, they were
 //! merged. If a sender numbers the packets of all its flows together, the counts do not agree on a length.
 //!
-//! Without numbers (IPv6, or a constant number), only packets of more than 1,500 bytes are found, if their
+//! Without such numbers (IPv6, a constant number, or random ones), only packets of more than 1,460 bytes are found, if their
 //! payload is a multiple of the length of full segments. Smaller merged packets cannot be recognized.
 
 use super::packet_kind::Segment;
@@ -62,10 +62,8 @@ impl Merges {
     /// Returns `true` if the last packet was merged. `step` is the difference between the IPv4 identification
     /// of the next packet and that of the last packet.
     fn is_merged(&mut self, step: u16) -> bool {
-        let segments = if step == 0 { self.by_length() } else { step };
-        if !(1..=MOST_SEGMENTS).contains(&segments) {
-            return false;
-        }
+        let is_counted = (1..=MOST_SEGMENTS).contains(&step);
+        let segments = if is_counted { step } else { self.by_length() };
         // The last segment of a packet may be shorter.
         let least = self.unit.saturating_mul(segments - 1);
         let is_consistent = least < self.payload && self.payload <= least.saturating_add(self.unit);
@@ -78,15 +76,18 @@ impl Merges {
         segments > 1 && self.agreed == ENOUGH && is_consistent
     }
 
-    /// Returns the number of segments of the last packet, computed from its length alone; 1 if the packet may
-    /// be a single segment.
-    const fn by_length(&self) -> u16 {
-        let is_full = self.unit >= LEAST_FULL_BYTES && self.unit <= FULL_BYTES;
-        if is_full && self.payload > FULL_BYTES && self.payload.is_multiple_of(self.unit) {
-            self.payload / self.unit
-        } else {
-            1
+    /// Returns the number of segments of the last packet, computed from its length alone: that of full segments into which it
+    /// can be divided, of the known length if possible. 1 if the packet may be a single segment.
+    fn by_length(&self) -> u16 {
+        if self.payload <= FULL_BYTES {
+            return 1;
         }
+        let is_full = self.unit >= LEAST_FULL_BYTES && self.unit <= FULL_BYTES;
+        if is_full && self.payload.is_multiple_of(self.unit) {
+            return self.payload / self.unit;
+        }
+        let mut counts = self.payload.div_ceil(FULL_BYTES)..=self.payload / LEAST_FULL_BYTES;
+        counts.find(|count| self.payload.is_multiple_of(*count)).unwrap_or(1)
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
         let (mut seq, mut id, mut merges) = (1, 1, Merges::default());
         let take = |(payload, step): &(usize, u16)| {
             let bytes = template().seq(seq).id(id).len(*payload).bytes();
-            (seq, id) = (seq + *payload as u32, id + step);
+            (seq, id) = (seq + *payload as u32, id.wrapping_add(*step));
             let PacketKind::Segment(segment) = PacketKind::read(LinkKind::Ethernet, &bytes) else {
                 panic!()
             };
@@ -148,5 +149,20 @@ mod tests {
         );
         assert_eq!(merged(&times(20, &[(500, 1), (1_000, 2)]), v6), 0);
         assert_eq!(merged(&times(20, &[(8_928, 1)]), v6), 0);
+    }
+
+    #[test]
+    fn a_flow_that_begins_with_merged_packets_is_recognized_by_its_lengths() {
+        let v6 = || seg().v6();
+        let packets = times(20, &[(2_856, 0), (4_284, 0), (5_712, 0)]);
+        assert!(merged(&packets, v6) > 20 * 12_852 * 8 / 10, "{}", merged(&packets, v6));
+        // A constant number, and random ones.
+        for step in [0, 7_919] {
+            let packets = times(20, &[(2_896, step), (4_344, step), (2_896, step), (8_688, step)]);
+            assert!(merged(&packets, seg) > 20 * 18_824 * 8 / 10, "{step}");
+        }
+        for single in [&[(8_960, 0)][..], &[(8_960, 0), (5_000, 0), (3_000, 0)], &[(4_040, 0)]] {
+            assert_eq!(merged(&times(50, single), v6), 0, "{single:?}");
+        }
     }
 }
