@@ -12,6 +12,7 @@
 use rxo_frame::Instant;
 
 use super::packet_kind::Segment;
+use crate::report::Protocol;
 
 /// The number of sets in the table, a power of two. At a million packets a second, the table contains nearly
 /// all packets of the last millisecond.
@@ -20,8 +21,11 @@ const SETS: usize = 1_024;
 const WAYS: usize = 4;
 /// The longest time between a packet and its duplicate, in nanoseconds.
 const WITHIN_NS: u64 = 1_000_000;
-/// The number of bytes of the TCP or UDP segment that are compared: the longest TCP header.
+/// The number of bytes of a TCP segment that are compared: the longest header.
 const COMPARED: usize = 60;
+/// The number of bytes of a datagram that are compared. In a tunnel they contain the headers of a TCP segment over IPv6: without
+/// them, full segments of a flow would be equal if the outer packets have no identification.
+const COMPARED_OF_DATAGRAM: usize = 128;
 
 /// The latest packets, by the hash of their contents.
 #[derive(Debug)]
@@ -67,7 +71,11 @@ fn hash(segment: &Segment, bytes: &[u8]) -> Option<u64> {
     let mut hash = Folded(u64::from(segment.at.segment_bytes()) << 16 | u64::from(id));
     hash.add(header.get(if is_v4 { 12..20 } else { 8..40 })?);
     let checksum = segment.checksum_at();
-    let own = &segment_bytes[..segment_bytes.len().min(COMPARED)];
+    let most = match segment.protocol {
+        Protocol::Tcp => COMPARED,
+        Protocol::Udp => COMPARED_OF_DATAGRAM,
+    };
+    let own = &segment_bytes[..segment_bytes.len().min(most)];
     hash.add(own.get(..checksum)?);
     // For a datagram these are its first payload bytes, which tell it apart from the next one.
     hash.add(own.get(checksum + 2..).unwrap_or_default());
@@ -102,7 +110,7 @@ impl Folded {
 #[cfg(test)]
 mod tests {
     use rxo_frame::LinkKind;
-    use rxo_testkit::{Packet, seg, udp};
+    use rxo_testkit::{Packet, geneve, seg, udp, vxlan};
 
     use super::super::packet_kind::PacketKind;
     use super::*;
@@ -155,5 +163,15 @@ mod tests {
         assert!(!duplicates(&[ack.clone().id(0), ack.clone().id(0)], 1_000)[1]);
         assert!(!duplicates(&[ack.clone().v6(), ack.clone().v6()], 1_000)[1]);
         assert!(duplicates(&[ack.clone().id(9), ack.id(9)], 1_000)[1]);
+    }
+
+    #[test]
+    fn segments_in_a_tunnel_without_identification_are_told_apart() {
+        let segment = |n: u32| seg().v6().ts(n, 1).seq(1 + n * 1_000).len(1_000);
+        for outer in [vxlan().id(0), geneve().id(0), vxlan().v6()] {
+            let packets: Vec<Packet> =
+                [0, 1, 2, 2].map(|n| segment(n).within(outer.clone())).to_vec();
+            assert_eq!(duplicates(&packets, 1_000), [false, false, false, true], "{outer:?}");
+        }
     }
 }
