@@ -33,7 +33,7 @@ class Receiver:
     """The effect of coalescing on the packets that one address receives, for the chosen policy and poll rule. Only
     packets of TCP and UDP flows count."""
 
-    #: The receiving address.
+    #: The receiving address; both addresses of a host with IPv4 and IPv6.
     address: str
     #: ``True`` if the capture was taken on the host with this address.
     is_host: bool

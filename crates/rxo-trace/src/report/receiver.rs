@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Only packets of TCP and UDP flows count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Receiver {
-    /// The receiving address.
+    /// The receiving address; both addresses of a host with IPv4 and IPv6.
     pub address: String,
     /// `true` if the capture was taken on the host with this address.
     pub is_host: bool,

@@ -417,7 +417,7 @@ impl Flows {
     }
 
     /// Returns an iterator over all flows, in the order in which they were first seen.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Flow> + Clone {
         self.slabs.iter().flatten()
     }
 

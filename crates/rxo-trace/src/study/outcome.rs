@@ -136,7 +136,7 @@ fn listed(sums: &Sums) -> Receivers {
 /// Returns the receiving addresses with the effect of the chosen policy.
 fn receivers(receivers: &Receivers, traffic: &Traffic, costs: Costs) -> Vec<Receiver> {
     let report = |one: &Received| Receiver {
-        address: one.address.to_string(),
+        address: one.name(),
         is_host: receivers.host == Some(one.address),
         ..advice::receiver(traffic, costs, one.delivered(CHOSEN_SLOT))
     };

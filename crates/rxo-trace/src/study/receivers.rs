@@ -31,6 +31,8 @@ const FRESH_HOPS: [u8; 3] = [64, 128, 255];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) address: IpAddr,
+    /// The IPv6 address of the host, whose packets count, too; `None` if it has one address.
+    pub(super) also: Option<IpAddr>,
     pub(super) packets: u64,
     pub(super) bytes: u64,
     /// The number of eliminated packets under the poll rule of each [`super::point::slot`].
@@ -38,6 +40,22 @@ pub(super) struct Received {
 }
 
 impl Received {
+    /// Adds the packets to another address of the same host.
+    fn add(&mut self, other: &Self) {
+        self.also = Some(other.address);
+        self.packets = self.packets.saturating_add(other.packets);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        for (mine, theirs) in self.eliminated.iter_mut().zip(other.eliminated) {
+            *mine = mine.saturating_add(theirs);
+        }
+    }
+
+    /// Returns the address or both addresses, as a report names them.
+    pub(super) fn name(&self) -> String {
+        self.also
+            .map_or_else(|| self.address.to_string(), |also| format!("{} and {also}", self.address))
+    }
+
     /// Returns the packets and their deliveries under the poll rule of the slot.
     pub(super) fn delivered(&self, slot: usize) -> Delivered {
         let eliminated = self.eliminated.get(slot).copied().unwrap_or_default();
@@ -58,14 +76,21 @@ pub(super) struct Receivers {
 impl Receivers {
     /// Returns the receiving addresses of all flows.
     pub(super) fn of(flows: &Flows) -> Self {
-        let total = flows.iter().fold(0_u64, |sum, flow| sum.saturating_add(flow.packets));
-        let host = host(flows, total);
+        let total = packets(flows.iter());
+        let (host, also) = hosts(flows);
         let mut addresses =
             frequent(flows.iter().map(|flow| (flow.key.destination(), flow.packets)));
-        addresses.extend(host);
+        addresses.extend(host.into_iter().chain(also));
         addresses.sort_unstable();
         addresses.dedup();
         let mut listed = received(flows, &addresses);
+        if let Some(other) = listed.iter().position(|one| Some(one.address) == also) {
+            let other = listed.remove(other);
+            listed
+                .iter_mut()
+                .filter(|one| Some(one.address) == host)
+                .for_each(|one| one.add(&other));
+        }
         listed.retain(|one| Some(one.address) == host || is_share(one.packets, total, LISTED));
         listed.sort_by_key(|one| {
             (Some(one.address) != host, core::cmp::Reverse(one.packets), one.address)
@@ -101,6 +126,7 @@ fn frequent(packets: impl Iterator<Item = (IpAddr, u64)>) -> Vec<IpAddr> {
 fn received(flows: &Flows, addresses: &[IpAddr]) -> Vec<Received> {
     let none = |address: &IpAddr| Received {
         address: *address,
+        also: None,
         packets: 0,
         bytes: 0,
         eliminated: [0; SLOTS],
@@ -142,15 +168,36 @@ impl Part {
     }
 }
 
-/// Returns the host on which the capture was taken; `None` if the flows do not show the host.
-fn host(flows: &Flows, total: u64) -> Option<IpAddr> {
+/// Returns the host on which the capture was taken, if the flows show it. A host with addresses of both IP versions takes part
+/// in nearly all packets with neither of them; its IPv6 address is then the second one.
+fn hosts(flows: &Flows) -> (Option<IpAddr>, Option<IpAddr>) {
+    let of_version =
+        |is_v4| host(flows.iter().filter(move |flow| flow.key.source().is_ipv4() == is_v4));
+    if let Some(host) = host(flows.iter()) {
+        return (Some(host), None);
+    }
+    match (of_version(true), of_version(false)) {
+        (Some(host), Some(also)) => (Some(host), Some(also)),
+        _ => (None, None),
+    }
+}
+
+/// Returns the sum of the packets of the flows.
+fn packets<'a>(flows: impl Iterator<Item = &'a Flow>) -> u64 {
+    flows.fold(0, |sum, flow| sum.saturating_add(flow.packets))
+}
+
+/// Returns the address that takes part in nearly all packets of `flows`, and is that of the host on which the capture was taken;
+/// `None` if the flows do not show it.
+fn host<'a>(flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<IpAddr> {
+    let total = packets(flows.clone());
     let ends =
         |flow: &Flow| [(flow.key.source(), flow.packets), (flow.key.destination(), flow.packets)];
-    let mut parts: HashMap<IpAddr, Part> = frequent(flows.iter().flat_map(ends))
+    let mut parts: HashMap<IpAddr, Part> = frequent(flows.clone().flat_map(ends))
         .into_iter()
         .map(|end| (end, Part::default()))
         .collect();
-    for flow in flows.iter() {
+    for flow in flows {
         let (source, destination) = (flow.key.source(), flow.key.destination());
         if let Some(part) = parts.get_mut(&source) {
             part.count(flow, true);
@@ -256,5 +303,21 @@ mod tests {
         let packets: Vec<(Packet, u64)> = (0..200).map(|n| (seg().host(n).reply(), 3)).collect();
         let receivers = Receivers::of(&flows(&packets));
         assert!(receivers.listed.len() <= 1, "{receivers:?}");
+    }
+
+    #[test]
+    fn a_host_with_addresses_of_both_versions_is_one_host() {
+        let v4 = |host: u32| seg().host(host).ttl(57).len(1000);
+        let v6 = |host: u32| v4(host).v6();
+        let of = |peers: [Packet; 4]| {
+            let acks = peers.clone().map(|peer| (peer.reply().pure_ack(), 20));
+            flows(&[peers.map(|peer| (peer, 40)), acks].concat())
+        };
+        let receivers = Receivers::of(&of([v4(1), v4(2), v6(3), v6(4)]));
+        let [host, also] = [v4(1), v6(3)].map(|peer| source(&peer.reply()));
+        assert_eq!(receivers.host, Some(host));
+        let first = &receivers.listed[0];
+        assert_eq!((first.packets, first.name()), (160, format!("{host} and {also}")));
+        assert!(receivers.listed.iter().skip(1).all(|one| one.packets == 20), "{receivers:?}");
     }
 }
