@@ -1,5 +1,7 @@
 //! Decides whether coalescing is worth it: computes the headline figures and the sentence that states the decision.
 
+use rxo_coalesce::BypassReason;
+
 use super::load::Cores;
 use super::polls;
 use super::scope::{Scope, by_receiver};
@@ -23,7 +25,7 @@ pub(crate) fn decision(
     let scope = Scope::of(traffic, outcome, costs, &receivers);
     let cores = scope.cores;
     let is_hypothetical = polls::is_hypothetical(&outcome.poll);
-    let refusal = unanswerable_reason(traffic, &scope);
+    let refusal = unanswerable_reason(traffic, outcome, &scope);
     let is_worth = |cores: Cores| cores.saved() >= WORTH_CORES;
     let is_plain = is_untagged && traffic.encapsulations.is_empty();
     let each = by_receiver(&receivers, is_plain)
@@ -53,11 +55,12 @@ pub(crate) fn decision(
 }
 
 /// Returns the reason why the capture permits no decision, with the remedy; `None` if a decision is possible.
-fn unanswerable_reason(traffic: &Traffic, scope: &Scope) -> Option<String> {
+fn unanswerable_reason(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> Option<String> {
     nothing_received(traffic, scope)
         .or_else(|| merged(traffic))
         .or_else(|| twice(traffic))
         .or_else(|| sealed(traffic))
+        .or_else(|| unreadable(traffic, outcome, scope))
 }
 
 /// Returns the reason to refuse a decision if the host on which the capture was taken receives no packets in
@@ -96,6 +99,48 @@ pub(super) fn sealed(traffic: &Traffic) -> Option<String> {
             percent(sealed_packets as f64 / packets.max(1) as f64)
         )
     })
+}
+
+/// Returns the reason to refuse a decision if many packets could not be read, although the host reads them;
+/// otherwise `None`. Wrong checksums of packets that the host sent do not matter: its card was to complete them.
+fn unreadable(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> Option<String> {
+    let Traffic { unknown_link_packets, unserved_packets, cut_packets, packets, .. } = *traffic;
+    let others = packets.saturating_sub(scope.packets);
+    let bypassed = |reason: BypassReason| {
+        let found = outcome.bypassed.iter().find(|one| one.reason == reason.name());
+        found.map_or(0, |one| one.count)
+    };
+    let rows = [
+        (
+            unknown_link_packets,
+            packets,
+            "packets have a link type that rxo does not read. Capture on the host's own interface (tcpdump -i IF)",
+        ),
+        (
+            unserved_packets,
+            packets,
+            "packets came on more interfaces than there is memory for. Capture on fewer interfaces, or use --no-advice",
+        ),
+        (
+            bypassed(BypassReason::Malformed).min(cut_packets),
+            packets,
+            "packets were cut before the end of their headers. Capture more of each packet (tcpdump -s 128)",
+        ),
+        (
+            bypassed(BypassReason::BadIpChecksum).saturating_sub(others),
+            scope.packets,
+            "packets have a wrong IPv4 header checksum, as on a sender whose card completes it, or where addresses were \
+             changed. Capture on the receiving host, or repair a copy (tcprewrite --fixcsum)",
+        ),
+        (
+            traffic.checksums.wrong.saturating_sub(others),
+            scope.packets,
+            "packets have a wrong TCP or UDP checksum, as where addresses were changed. --checksum trust verifies none",
+        ),
+    ];
+    let (part, all, what) = rows.into_iter().find(|(part, all, _)| is_significant(*part, *all))?;
+    let share = percent(part as f64 / all.max(1) as f64);
+    Some(format!("This capture cannot say: {share} of its {what}."))
 }
 
 /// Returns the reason to refuse a decision if many packets were merged before the capture; otherwise `None`.

@@ -9,6 +9,7 @@ mod encapsulations;
 mod files;
 mod transfer;
 mod twice;
+mod unreadable;
 
 use std::sync::OnceLock;
 
