@@ -61,6 +61,7 @@ fn unanswerable_reason(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> O
         .or_else(|| twice(traffic))
         .or_else(|| sealed(traffic))
         .or_else(|| unreadable(traffic, outcome, scope))
+        .or_else(|| coarse_clock(traffic))
 }
 
 /// Returns the reason to refuse a decision if the host on which the capture was taken receives no packets in
@@ -141,6 +142,23 @@ fn unreadable(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> Option<Str
     let (part, all, what) = rows.into_iter().find(|(part, all, _)| is_significant(*part, *all))?;
     let share = percent(part as f64 / all.max(1) as f64);
     Some(format!("This capture cannot say: {share} of its {what}."))
+}
+
+/// Returns the reason to refuse a decision if the clock of the capture has ticks that are longer than polls: many
+/// packets have one time, and hardly any comes shortly after another. Otherwise `None`.
+fn coarse_clock(traffic: &Traffic) -> Option<String> {
+    let Traffic { simultaneous_packets, close_packets, packets, active_ns, .. } = *traffic;
+    let is_coarse = is_significant(simultaneous_packets, packets)
+        && close_packets < simultaneous_packets / 100
+        && active_ns > 0;
+    is_coarse.then(|| {
+        format!(
+            "This capture cannot say: its clock is too coarse. {} of its packets have the time of the packet before, and \
+             {} came less than 50 µs after another. Capture with times in microseconds or finer.",
+            percent(simultaneous_packets as f64 / packets.max(1) as f64),
+            if close_packets == 0 { "none".to_owned() } else { count(close_packets) }
+        )
+    })
 }
 
 /// Returns the reason to refuse a decision if many packets were merged before the capture; otherwise `None`.

@@ -55,6 +55,12 @@ pub struct Traffic {
     /// The number of pauses: times of more than a second without packets. Some may be errors of the capture's
     /// clock.
     pub pauses: u64,
+    /// The number of packets with the time of the packet before.
+    #[serde(skip)]
+    pub simultaneous_packets: u64,
+    /// The number of packets that came less than 50 µs after the packet before, and not at the same time.
+    #[serde(skip)]
+    pub close_packets: u64,
     /// The time of the first packet, in nanoseconds since 1970 UTC.
     pub started_at_ns: u64,
     /// The number of TCP and UDP flows, one for each direction. There are more if `untracked_packets` is not 0.

@@ -19,6 +19,9 @@ const PAUSE_NS: u64 = 1_000_000_000;
 /// The time that rates include for a pause, in nanoseconds. If this were 0, a single packet between two pauses
 /// would have an infinite rate.
 const PAUSE_COUNTS_NS: u64 = 10_000_000;
+/// The time after another packet, in nanoseconds, from which on a packet does not count as close to it. A clock with
+/// such long ticks would put all packets of a tick into one poll.
+const CLOSE_NS: u64 = 50_000;
 
 rxo_frame::counters! {
     /// The counts so far, all of which are sums. The fields have the names of the report's fields, and these
@@ -64,6 +67,8 @@ rxo_frame::counters! {
         pub(super) duration_ns: u64,
         pub(super) active_ns: u64,
         pub(super) pauses: u64,
+        pub(super) simultaneous_packets: u64,
+        pub(super) close_packets: u64,
         pub(super) limit_own: u64,
         pub(super) limit_1: u64,
         pub(super) limit_4: u64,
@@ -81,6 +86,8 @@ impl Count {
     /// Adds the time between two packets that the filter accepts.
     #[inline]
     pub(super) const fn gap(&mut self, gap_ns: u64) {
+        self.simultaneous_packets += (gap_ns == 0) as u64;
+        self.close_packets += (gap_ns > 0 && gap_ns < CLOSE_NS) as u64;
         if gap_ns > PAUSE_NS {
             self.pauses += 1;
             self.active_ns = self.active_ns.saturating_add(PAUSE_COUNTS_NS);

@@ -88,6 +88,8 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
         duration_ns: count.duration_ns,
         active_ns: count.active_ns,
         pauses: count.pauses,
+        simultaneous_packets: count.simultaneous_packets,
+        close_packets: count.close_packets,
         started_at_ns,
         flows: sums.flows.len() as u64,
         udp_flows: udp_flows as u64,

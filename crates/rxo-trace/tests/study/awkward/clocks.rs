@@ -3,7 +3,7 @@
 use rxo_capture::Record;
 
 use super::transfer::{HOUR_NS, clean};
-use super::{assert_same_answer, at, studied};
+use super::{assert_cannot_say, assert_same_answer, at, studied};
 use crate::traffic::ethernet;
 
 /// Asserts that the clean capture has the same answer with other times: `time` has a packet's number and
@@ -49,4 +49,17 @@ fn a_clock_that_is_set_does_not_decide() {
 fn packets_slightly_out_of_order_do_not_decide() {
     assert_no_change("two processors", |place, at_ns| at_ns - (place as u64 % 2) * 900);
     assert_no_change("whole microseconds", |_, at_ns| at_ns / 1_000 * 1_000);
+}
+
+#[test]
+fn a_clock_whose_ticks_are_longer_than_polls_cannot_say() {
+    for tick_ns in [100_000, 1_000_000, 10_000_000] {
+        let coarse = |one: Record| {
+            let at_ns = one.at.as_nanos();
+            at(one, at_ns / tick_ns * tick_ns)
+        };
+        let records: Vec<Record> = clean().into_iter().map(coarse).collect();
+        let report = studied(&ethernet(), &records);
+        assert_cannot_say(&format!("{tick_ns} ns"), &report, "its clock is too coarse");
+    }
 }
