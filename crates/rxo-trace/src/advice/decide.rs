@@ -62,6 +62,7 @@ fn unanswerable_reason(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> O
         .or_else(|| sealed(traffic))
         .or_else(|| unreadable(traffic, outcome, scope))
         .or_else(|| coarse_clock(traffic))
+        .or_else(|| incomplete(traffic))
 }
 
 /// Returns the reason to refuse a decision if the host on which the capture was taken receives no packets in
@@ -157,6 +158,20 @@ fn coarse_clock(traffic: &Traffic) -> Option<String> {
              {} came less than 50 µs after another. Capture with times in microseconds or finer.",
             percent(simultaneous_packets as f64 / packets.max(1) as f64),
             if close_packets == 0 { "none".to_owned() } else { count(close_packets) }
+        )
+    })
+}
+
+/// Returns the reason to refuse a decision if the capture lacks a twentieth of the TCP payload or more, because every
+/// gap ends an aggregate. Otherwise `None`.
+fn incomplete(traffic: &Traffic) -> Option<String> {
+    let Traffic { missing_bytes, tcp_payload_bytes, .. } = *traffic;
+    let all_bytes = tcp_payload_bytes.saturating_add(missing_bytes);
+    (missing_bytes > 0 && missing_bytes >= all_bytes / 20).then(|| {
+        format!(
+            "This capture cannot say: {} of the TCP payload is missing between other payload and is never sent again, so \
+             the capturing program lost it. Capture less of each packet, with more memory (tcpdump -s 128 -B 65536).",
+            percent(missing_bytes as f64 / all_bytes.max(1) as f64)
         )
     })
 }

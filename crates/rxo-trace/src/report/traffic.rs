@@ -93,6 +93,12 @@ pub struct Traffic {
     pub merged_packets: u64,
     /// The payload of `merged_packets` in bytes.
     pub merged_bytes: u64,
+    /// The payload of all TCP packets in bytes.
+    #[serde(skip)]
+    pub tcp_payload_bytes: u64,
+    /// The TCP payload in bytes that the capture lacks between other payload, although its host received it.
+    #[serde(skip)]
+    pub missing_bytes: u64,
     /// The number of packets of an unknown link type, which belong to no flow and reach no engine.
     pub unknown_link_packets: u64,
     /// The number of packets of interfaces for which there was no memory, which reach no engine.

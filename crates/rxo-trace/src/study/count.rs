@@ -41,6 +41,9 @@ rxo_frame::counters! {
         pub(super) super_bytes: u64,
         pub(super) merged_packets: u64,
         pub(super) merged_bytes: u64,
+        pub(super) tcp_payload_bytes: u64,
+        pub(super) missing_bytes: u64,
+        pub(super) late_bytes: u64,
         pub(super) unserved_packets: u64,
         pub(super) untracked_packets: u64,
         pub(super) filtered_packets: u64,
@@ -117,6 +120,7 @@ impl Count {
         match segment.protocol {
             Protocol::Tcp => {
                 self.tcp_packets += 1;
+                self.tcp_payload_bytes += u64::from(segment.at.payload_bytes());
                 self.data_segments += u64::from(segment.at.payload_bytes() > 0);
                 self.pure_acks += u64::from(segment.is_pure_ack);
             }

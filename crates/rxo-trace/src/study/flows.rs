@@ -11,6 +11,7 @@ use hashbrown::HashTable;
 use rxo_wire::{FlowHasher, FlowKey, SeqNumber};
 use serde::{Deserialize, Serialize};
 
+use super::gaps::Gaps;
 use super::merges::Merges;
 use super::packet_kind::Segment;
 use super::part::Numbering;
@@ -62,6 +63,9 @@ pub(super) struct Flow {
     /// state: the first packet of a part is not compared with packets of the previous part.
     #[serde(skip)]
     pub(super) merges: Merges,
+    /// The state for finding payload that is missing in the capture, of each part by itself.
+    #[serde(skip)]
+    pub(super) gaps: Gaps,
     /// `true` if the flow's last packet was a plain ACK: a pure ACK without flags other than ACK and without
     /// options other than timestamps.
     after_plain_ack: bool,
@@ -120,6 +124,7 @@ impl Flow {
             unfinished: 0,
             hops: u8::MAX,
             merges: Merges::default(),
+            gaps: Gaps::default(),
             after_plain_ack: false,
             begins_with_plain_ack: false,
         }
@@ -241,6 +246,7 @@ impl Flow {
     /// added to the counts of another part.
     pub(super) fn forget_ends(&mut self) {
         self.merges = Merges::default();
+        self.gaps = Gaps::default();
         (self.first_ack, self.first_window, self.ack, self.window) = (0, 0, 0, 0);
         (self.begins_with_plain_ack, self.after_plain_ack) = (false, false);
     }

@@ -10,6 +10,7 @@
 //! * `encapsulation`: the packet inside a tunnel or a link that the engine does not read.
 //! * `duplicates`: finds packets that the capture contains twice.
 //! * `merges`: finds packets that were merged before the capture, although a link could carry them.
+//! * `gaps`: finds the payload that the capturing program lost.
 //! * `checksum`: checks the record's TCP or UDP checksum, once for all engines.
 //! * `count`, `chosen`: totals of the traffic; the `flows`, and the traffic over time (`course`).
 //! * `lane`: the engines of the record's interface, grouped by poll rule ([`Polls`]).
@@ -39,6 +40,7 @@ mod duplicates;
 mod encapsulation;
 mod flows;
 mod follower;
+mod gaps;
 #[cfg(feature = "arrow")]
 mod headers;
 mod intake;
@@ -101,7 +103,7 @@ use self::runs::Runs;
 pub(crate) use self::time::parse_time;
 use crate::numbered::Numbered;
 use crate::projection::{ASSUMED_FROM, Costs};
-use crate::report::{Report, Source};
+use crate::report::{Protocol, Report, Source};
 use crate::sweep::Grid;
 
 /// The configuration of a study.
@@ -428,6 +430,11 @@ impl Study {
         if let Some(flow) = flow {
             let can_join = flow.count(segment, bytes, taken.wire_bytes, seen);
             self.count.aggregatable_pure_acks += u64::from(can_join);
+            if segment.protocol == Protocol::Tcp {
+                let (missing, late) = flow.gaps.take(segment, bytes);
+                self.count.missing_bytes += u64::from(missing);
+                self.count.late_bytes += u64::from(late);
+            }
             let merged_bytes = flow.merges.take(segment, bytes);
             self.count.merged_packets += u64::from(merged_bytes > 0);
             self.count.merged_bytes += merged_bytes;

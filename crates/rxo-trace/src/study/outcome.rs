@@ -104,6 +104,8 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
         super_bytes: count.super_bytes,
         merged_packets: count.merged_packets,
         merged_bytes: count.merged_bytes,
+        tcp_payload_bytes: count.tcp_payload_bytes,
+        missing_bytes: count.missing_bytes.saturating_sub(count.late_bytes),
         unknown_link_packets: count.unknown_link_packets,
         unserved_packets: count.unserved_packets,
         untracked_packets: count.untracked_packets,

@@ -179,6 +179,12 @@ impl Segment {
         (header[0] >> 4 == 4).then(|| u16::from_be_bytes([header[4], header[5]]))
     }
 
+    /// Returns `true` if the SYN flag of the TCP segment is set.
+    #[inline]
+    pub(super) fn is_syn(&self, bytes: &[u8]) -> bool {
+        self.word(bytes, 12) & TcpFlags::SYN.bits() != 0
+    }
+
     /// Returns the acknowledgement number of the TCP segment (SEG.ACK).
     #[inline]
     pub(super) fn ack(&self, bytes: &[u8]) -> u32 {

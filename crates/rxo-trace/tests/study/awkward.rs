@@ -7,6 +7,7 @@ mod clocks;
 mod directions;
 mod encapsulations;
 mod files;
+mod losses;
 mod transfer;
 mod twice;
 mod unreadable;
