@@ -4,7 +4,7 @@ use rxo_coalesce::BypassReason;
 
 use super::load::Cores;
 use super::polls;
-use super::scope::{Scope, by_receiver};
+use super::scope::{Scope, by_receiver, several};
 use crate::projection::Costs;
 use crate::report::{Checksums, Decision, Outcome, Receiver, Traffic};
 use crate::words::{count, duration, percent};
@@ -28,14 +28,16 @@ pub(crate) fn decision(
     let refusal = unanswerable_reason(traffic, outcome, &scope);
     let is_worth = |cores: Cores| cores.saved() >= WORTH_CORES;
     let is_plain = is_untagged && traffic.encapsulations.is_empty();
-    let each = by_receiver(&receivers, is_plain)
-        .filter(|_| !is_hypothetical && cores.is_some_and(is_worth));
+    let is_worth_together = cores.is_some_and(is_worth);
+    let each = by_receiver(&receivers, is_plain, is_worth_together).filter(|_| !is_hypothetical);
     let is_decided = !is_hypothetical && refusal.is_none() && each.is_none();
+    let several = if each.is_none() { several(&receivers) } else { "" };
     let sentence = || {
         let sentence =
             each.unwrap_or_else(|| sentence(&scope, outcome, is_hypothetical, better_poll));
         let while_packets_come = while_packets_come(traffic, cores);
-        format!("{sentence}{}{while_packets_come}{}", scope.remark, accepted(traffic))
+        let accepted = accepted(traffic);
+        format!("{sentence}{}{several}{while_packets_come}{accepted}", scope.remark)
     };
     Decision {
         sentence: refusal.unwrap_or_else(sentence),

@@ -97,15 +97,31 @@ fn sent(traffic: &Traffic) -> String {
     }
 }
 
-/// Returns the decision for each receiving address as one text, if coalescing is worth it for some and not
-/// for others, or for all together but not for each; `None` if one decision suffices. `is_plain` is `false` if packets have
-/// VLAN tags or are in tunnels: a filter must name these first.
-pub(super) fn by_receiver(receivers: &[Receiver], is_plain: bool) -> Option<String> {
+/// Returns a sentence on the figures if the capture does not show on which host it was taken, and several addresses receive
+/// many packets; otherwise an empty string.
+pub(super) const fn several(receivers: &[Receiver]) -> &'static str {
+    match receivers {
+        [first, _, ..] if !first.is_host => {
+            " The capture does not show one receiving host: the figures are for all of its packets, in both directions if \
+             it has both."
+        }
+        _ => "",
+    }
+}
+
+/// Returns the decision for each receiving address as one text, if it is another for one of them than for all packets together,
+/// for which `is_worth_together` says whether coalescing is worth it; `None` if one decision suffices. `is_plain` is `false`
+/// if packets have VLAN tags or are in tunnels: a filter must name these first.
+pub(super) fn by_receiver(
+    receivers: &[Receiver],
+    is_plain: bool,
+    is_worth_together: bool,
+) -> Option<String> {
     let [first, _, ..] = receivers else { return None };
     let decided: Vec<(&Receiver, Cores)> =
         receivers.iter().filter_map(|one| Some((one, cores(one)?))).collect();
     let is_worth = |(_, cores): &(&Receiver, Cores)| cores.saved() >= WORTH_CORES;
-    if first.is_host || decided.iter().all(is_worth) {
+    if first.is_host || decided.iter().all(|one| is_worth(one) == is_worth_together) {
         return None;
     }
     let each = decided.iter().map(|(receiver, cores)| {
@@ -168,18 +184,21 @@ mod tests {
     #[test]
     fn each_receiver_has_its_decision_only_where_they_differ() {
         let (gains, gains_not) = (receiver("10.0.0.2", 600, 0.05), receiver("10.0.0.1", 300, 0.0));
-        assert_eq!(by_receiver(&[gains.clone(), gains.clone()], true), None);
-        assert_eq!(by_receiver(core::slice::from_ref(&gains), true), None);
+        assert_eq!(by_receiver(&[gains.clone(), gains.clone()], true, true), None);
+        assert_eq!(by_receiver(core::slice::from_ref(&gains), true, true), None);
         let host = Receiver { is_host: true, ..gains.clone() };
-        assert_eq!(by_receiver(&[host, gains_not.clone()], true), None);
+        assert_eq!(by_receiver(&[host, gains_not.clone()], true, true), None);
         let differ = [gains, gains_not];
-        let text = by_receiver(&differ, true).unwrap();
+        let text = by_receiver(&differ, true, true).unwrap();
         assert!(text.starts_with("It depends on the receiving host"), "{text}");
         assert!(text.contains("10.0.0.2 receives 600 packets. Worth it: it saves 5 %"), "{text}");
         assert!(text.contains("10.0.0.1 receives 300 packets. Not worth it: no two"), "{text}");
         assert!(text.ends_with("--flow \"dst 10.0.0.2\"."), "{text}");
         // To tcpdump the packets of a VLAN or a tunnel do not match `dst`.
-        let text = by_receiver(&differ, false).unwrap();
+        let text = by_receiver(&differ, false, true).unwrap();
         assert!(!text.contains("--flow") && text.ends_with("Capture on the host."), "{text}");
+        // A sum may be too small although one host gains enough.
+        assert_eq!(by_receiver(&[differ[1].clone(), differ[1].clone()], true, false), None);
+        assert!(by_receiver(&differ, true, false).is_some());
     }
 }

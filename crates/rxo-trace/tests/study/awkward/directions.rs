@@ -154,3 +154,20 @@ fn a_capture_of_sent_packets_only_cannot_say() {
     let records: Vec<Record> = clean().iter().map(|one| cooked(one, sll, 4)).collect();
     assert_cannot_say("sent only", &studied(&interface(sll), &records), "-Q in");
 }
+
+/// Where no host gains enough, the figures of both directions are no figures of a host, and are named.
+#[test]
+fn figures_of_both_directions_are_named_where_the_host_is_not_found() {
+    let slow = |(one, _): (Record, bool)| {
+        let at_ns = one.at.as_nanos();
+        let at_ns = HOUR_NS + (at_ns - HOUR_NS) / 1_000_000 * 100_000_000 + at_ns % 1_000_000;
+        record(with_hops(one.bytes.as_ref(), 64), at_ns)
+    };
+    let mut records: Vec<Record> = both_ways(64).into_iter().map(slow).collect();
+    let host = |one: &Record| (one.bytes.as_ref()[29], one.bytes.as_ref()[33]);
+    let first = host(&records[0]);
+    records.retain(|one| host(one) == first || host(one) == (first.1, first.0));
+    let decision = studied(&ethernet(), &records).decision;
+    assert_eq!((decision.is_worth_it, decision.receivers.len()), (Some(false), 2), "{decision:?}");
+    assert!(decision.sentence.contains("does not show one receiving host"), "{decision:?}");
+}
