@@ -68,16 +68,22 @@ fn unanswerable_reason(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> O
 }
 
 /// Returns the reason to refuse a decision if the host on which the capture was taken receives no packets in
-/// the capture; otherwise `None`.
+/// the capture, or none that the filter accepts; otherwise `None`.
 fn nothing_received(traffic: &Traffic, scope: &Scope) -> Option<String> {
-    let sent = traffic.sent_packets.saturating_add(traffic.packets);
-    (scope.packets == 0 && sent > 0).then(|| {
-        format!(
+    let Traffic { packets, sent_packets, filtered_packets, .. } = *traffic;
+    let sent = sent_packets.saturating_add(packets);
+    let sentence = || {
+        match filtered_packets {
+        0 => format!(
             "This capture cannot say: the host on which it was taken sent all of its {} packets, and received none. \
              Capture what the host receives (tcpdump -Q in).",
             count(sent)
-        )
-    })
+        ),
+        _ => "This capture cannot say: --flow accepts none of the packets that the host receives. Try another filter."
+            .to_owned(),
+    }
+    };
+    (scope.packets == 0 && sent.saturating_add(filtered_packets) > 0).then(sentence)
 }
 
 /// Returns the reason to refuse a decision if the capture contains many packets twice; otherwise `None`.
@@ -321,6 +327,15 @@ mod tests {
         let near = |left: Option<f64>, right: f64| (left.unwrap() - right).abs() < 1e-9;
         assert!(near(decision.cores_without, 0.12) && near(decision.cores_with, 0.083));
         assert!((decision.fewer_packets - 0.5).abs() < 1e-9 && !decision.is_hypothetical);
+    }
+
+    #[test]
+    fn a_filter_that_accepts_nothing_is_not_a_host_that_receives_nothing() {
+        let traffic = Traffic { sent_packets: 9, filtered_packets: 5, ..Traffic::default() };
+        let (costs, outcome) = ((Costs::ASSUMED, "assumed"), Outcome::default());
+        let said = decision(&traffic, &outcome, costs, None, (Vec::new(), true));
+        assert!(said.sentence.contains("--flow accepts none of the packets"), "{said:?}");
+        assert_eq!(said.is_worth_it, None);
     }
 
     #[test]
