@@ -248,14 +248,17 @@ fn sentence(
     if scope.packets == 0 {
         return "There were no packets.".to_owned();
     }
-    if scope.packets == scope.deliveries {
-        return NOTHING.to_owned();
-    }
     let Some(cores) = scope.cores else {
         return "Whether it is worth it cannot be said: no time passes between the packets, so there \
                 is no rate."
             .to_owned();
     };
+    let better = better_poll.map_or(String::new(), |poll| {
+        format!(" A longer wait saves more: --poll {poll} says how much.")
+    });
+    if scope.packets == scope.deliveries {
+        return format!("{NOTHING}{better}");
+    }
     if is_hypothetical {
         return format!(
             "No prediction: it would save {} of a core if a host waited for packets as long as --poll {} does, which none does; \
@@ -264,13 +267,10 @@ fn sentence(
             outcome.poll
         );
     }
-    let better = better_poll.map_or(String::new(), |poll| {
-        format!(" A longer wait saves more: --poll {poll} says how much.")
-    });
     format!("{}{better}", format_savings(cores, true))
 }
 
-const NOTHING: &str = "Not worth it: no two packets can be put together.";
+const NOTHING: &str = "Not worth it: no two packets of a poll can be put together.";
 
 /// Returns the sentence that states the decision, given the numbers of busy cores in `cores`. `any` is `true`
 /// if coalescing eliminates any packet.
@@ -336,6 +336,23 @@ mod tests {
         let said = decision(&traffic, &outcome, costs, None, (Vec::new(), true));
         assert!(said.sentence.contains("--flow accepts none of the packets"), "{said:?}");
         assert_eq!(said.is_worth_it, None);
+    }
+
+    #[test]
+    fn a_longer_wait_is_named_where_the_chosen_one_gains_nothing() {
+        let time_ns = 1_000_000_000;
+        let traffic = Traffic {
+            packets: 20_000,
+            bytes: 20_000_000,
+            duration_ns: time_ns,
+            active_ns: time_ns,
+            ..Traffic::default()
+        };
+        let outcome = Outcome { packets: 20_000, deliveries: 20_000, ..Outcome::default() };
+        let (costs, longer) = ((Costs::ASSUMED, "assumed"), Some("time:500us"));
+        let said = decision(&traffic, &outcome, costs, longer, (Vec::new(), true)).sentence;
+        assert!(said.starts_with("Not worth it: no two packets of a poll "), "{said}");
+        assert!(said.ends_with("saves more: --poll time:500us says how much."), "{said}");
     }
 
     #[test]
