@@ -53,7 +53,7 @@ pub(super) fn report(part: &Part, settings: &Settings, terms: &Terms) -> Report 
     let is_untagged = sums.flows.iter().all(|flow| !flow.is_tagged());
     let receivers = (receivers, is_untagged);
     let decision = advice::decision(&traffic, &outcomes[CHOSEN], costs, better_poll, receivers);
-    if decision.is_worth_it == Some(false)
+    if decision.is_worth_it != Some(true)
         && let Some(advice) = &mut advice
     {
         advice.linux = None;

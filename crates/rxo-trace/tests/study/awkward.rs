@@ -163,6 +163,14 @@ fn merges_that_a_link_could_carry_are_found_by_the_numbers_of_the_packets() {
     assert_eq!(studied(&ethernet(), &records).traffic.merged_packets, 0);
 }
 
+#[test]
+fn settings_are_advised_only_where_there_is_a_decision() {
+    let report = advised(&merged_pairs(1_448, |number| 1 + number % 3));
+    assert_cannot_say("merged", &report, "--live");
+    assert!(report.advice.unwrap().linux.is_none());
+    assert!(expected().advice.as_ref().unwrap().linux.is_some());
+}
+
 /// Returns the record with another time.
 fn at(one: Record, at_ns: u64) -> Record {
     Record { at: Instant::from_nanos(at_ns), ..one }
