@@ -10,8 +10,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rxo_driver::wait;
 use rxo_host::{Handle, TcpListener, TcpStream};
 
 use super::manifest::Manifest;
@@ -64,49 +65,70 @@ fn serve(mut stream: TcpStream, source: &Source) -> io::Result<()> {
     }
 }
 
-/// A receiver's connection to the sender for requests of blocks, opened at the first request.
+/// A receiver's requests for blocks of the sender. Each request has a connection of its own: an idle connection would
+/// take a place from other receivers until the sender closes it.
 #[derive(Debug)]
 pub(super) struct Asker {
     handle: Handle,
     sender: SocketAddr,
-    stream: Option<TcpStream>,
+    /// The time for which a failed request is repeated.
+    patience: Duration,
 }
 
 impl Asker {
     /// Creates an asker for the cast of the sender at `cast`.
     pub(super) fn new(handle: Handle, cast: SocketAddr) -> Self {
-        Self { handle, sender: address(cast), stream: None }
+        Self { handle, sender: address(cast), patience: PEER_TIMEOUT }
     }
 
     /// Requests the manifest from the sender.
     ///
     /// # Errors
     /// If the sender does not answer, or the answer is no manifest.
-    pub(super) fn manifest(&mut self) -> Result<Manifest, StreamError> {
-        let stream = self.ask(MANIFEST).map_err(StreamError::Broken)?;
-        Manifest::read(&mut io::BufReader::new(stream))
+    pub(super) fn manifest(&self) -> Result<Manifest, StreamError> {
+        let read = |stream| match Manifest::read(&mut io::BufReader::new(stream)) {
+            Err(StreamError::Short) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(StreamError::Broken(error)) => Err(error),
+            read => Ok(read),
+        };
+        self.until_answered(MANIFEST, read).map_err(StreamError::Broken)?
     }
 
     /// Requests block `index` from the sender, and reads it into `block`, which has the length of the block.
     ///
     /// # Errors
     /// If the sender does not answer.
-    pub(super) fn block(&mut self, index: u64, block: &mut [u8]) -> io::Result<()> {
-        self.ask(index)?.read_exact(block)
+    pub(super) fn block(&self, index: u64, block: &mut [u8]) -> io::Result<()> {
+        self.until_answered(index, |mut stream| stream.read_exact(block))
     }
 
-    fn ask(&mut self, number: u64) -> io::Result<&mut TcpStream> {
-        let stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => {
-                let stream = self.handle.connect_timeout(self.sender, PEER_TIMEOUT)?;
-                stream.set_read_timeout(Some(PEER_TIMEOUT))?;
-                stream
-            }
-        };
-        let stream = self.stream.insert(stream);
+    fn ask(&self, number: u64) -> io::Result<TcpStream> {
+        let mut stream = self.handle.connect_timeout(self.sender, PEER_TIMEOUT)?;
+        stream.set_read_timeout(Some(PEER_TIMEOUT))?;
         stream.write_all(&number.to_be_bytes())?;
         Ok(stream)
+    }
+
+    /// Repeats the request `number` until `read` gets the answer, at most for the asker's patience: the sender closes
+    /// connections beyond [`MOST_AT_ONCE`], and all receivers may ask for the same block at once.
+    fn until_answered<T>(
+        &self,
+        number: u64,
+        mut read: impl FnMut(TcpStream) -> io::Result<T>,
+    ) -> io::Result<T> {
+        use io::ErrorKind::{ConnectionRefused, UnexpectedEof};
+        let begun = Instant::now();
+        loop {
+            match self.ask(number).and_then(&mut read) {
+                // Nothing listens there.
+                Err(error) if error.kind() == ConnectionRefused => return Err(error),
+                Err(_) if begun.elapsed() < self.patience => wait::pause(BETWEEN_TRIES),
+                Err(error) if error.kind() == UnexpectedEof => {
+                    return Err(io::Error::new(UnexpectedEof, "it closes the connection"));
+                }
+                answer => return answer,
+            }
+        }
     }
 }
 
@@ -115,13 +137,14 @@ pub(super) const MANIFEST: u64 = u64::MAX;
 const MOST_AT_ONCE: usize = 64;
 /// The time after which a peer that sends nothing counts as gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(10);
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
 
     use rxo_device::{MemoryLink, MemoryOptions};
-    use rxo_frame::{Frame, Instant, LinkKind};
+    use rxo_frame::{Frame, LinkKind};
     use rxo_host::{Host, HostConfig};
 
     use super::super::outgoing::{Original, Outgoing};
@@ -142,9 +165,9 @@ mod tests {
         let ended = Arc::clone(&is_over);
         let [to_one, from_one, to_other, from_other] = links.clone();
         let running = thread::spawn(move || {
-            let begun = std::time::Instant::now();
+            let begun = Instant::now();
             while !ended.load(Ordering::Relaxed) {
-                let now = Instant::from_micros(1 + begun.elapsed().as_micros() as u64);
+                let now = rxo_frame::Instant::from_micros(1 + begun.elapsed().as_micros() as u64);
                 for (host, from, to) in
                     [(&mut one, &from_one, &to_other), (&mut other, &from_other, &to_one)]
                 {
@@ -162,19 +185,43 @@ mod tests {
         running.join().unwrap();
     }
 
-    /// The stream of the group has damaged blocks and ends early; the receiver gets the file nevertheless.
-    #[test]
-    fn damaged_blocks_are_had_from_the_sender() {
-        let path = std::env::temp_dir().join(format!("rxo-again-{}.img", std::process::id()));
-        let file: Vec<u8> = (0..1_000_000_u32).map(|at| (at ^ at >> 8) as u8).collect();
-        std::fs::write(&path, &file).unwrap();
+    /// Returns the source of a file with the content `file`. `name` must be unique among the tests.
+    fn source(name: &str, file: &[u8]) -> Arc<Source> {
+        let path = std::env::temp_dir().join(format!("rxo-{name}-{}.img", std::process::id()));
+        std::fs::write(&path, file).unwrap();
         let hashing = Original::open(&path, false).unwrap().begin_hashing().unwrap();
-        let source = Outgoing::after(hashing).unwrap().source;
         std::fs::remove_file(&path).unwrap();
+        Outgoing::after(hashing).unwrap().source
+    }
+
+    /// A forged segment damages the same block at all receivers. Those that have asked keep no place, and the first
+    /// may ask again.
+    #[test]
+    fn more_receivers_than_places_get_the_same_block() {
+        let file = vec![7; 5_000];
+        let source = source("places", &file);
         on_two_hosts(|sender, receiver| {
             let cast = "10.0.0.1:7000".parse().unwrap();
             answer(&sender, cast, source).unwrap();
-            let mut asker = Asker::new(receiver, cast);
+            let askers: Vec<_> =
+                (0..=MOST_AT_ONCE).map(|_| Asker::new(receiver.clone(), cast)).collect();
+            for asker in askers.iter().chain(&askers[..1]) {
+                let mut block = [0; 5_000];
+                asker.block(0, &mut block).unwrap();
+                assert_eq!(block[..], file);
+            }
+        });
+    }
+
+    /// The stream of the group has damaged blocks and ends early; the receiver gets the file nevertheless.
+    #[test]
+    fn damaged_blocks_are_had_from_the_sender() {
+        let file: Vec<u8> = (0..1_000_000_u32).map(|at| (at ^ at >> 8) as u8).collect();
+        let source = source("again", &file);
+        on_two_hosts(|sender, receiver| {
+            let cast = "10.0.0.1:7000".parse().unwrap();
+            answer(&sender, cast, source).unwrap();
+            let asker = Asker { patience: Duration::ZERO, ..Asker::new(receiver, cast) };
             let manifest = asker.manifest().unwrap();
             let mut damaged = file.clone();
             damaged[5] ^= 1;

@@ -161,14 +161,13 @@ impl Receiver<'_> {
             BLOCK_BYTES,
             Incoming { receiver: self, stream, was_little: false },
         );
-        let mut asker = Asker::new(self.host.handle(), self.plan.source);
+        let asker = Asker::new(self.host.handle(), self.plan.source);
         let (manifest, mut rest) = manifest(incoming, self.plan.root, || asker.manifest())
             .map_err(|error| self.failed(error, 0, None))?;
-        let path = match &self.plan.out {
-            Some(out) => out.clone(),
-            None => named_by_sender(&manifest.name)?,
+        let Output { unfinished, mut file } = match output {
+            Some(output) => output,
+            None => Output::create(&named_by_sender(&manifest.name)?)?,
         };
-        let (output, mut file) = OutputFile::create(&path, &[])?;
         let mut come = 0;
         let again = |index: u64, block: &mut [u8]| asker.block(index, block);
         let copied = stream::copy(&mut rest, &mut file, &manifest, again, |bytes| come = bytes)
