@@ -1,5 +1,6 @@
 //! The receivers of a cast and their results, which decide whether the command has failed.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -15,11 +16,13 @@ pub(super) struct Tally {
     pub(super) failed: usize,
     /// `true` once the sender has sent the first byte: receivers that join afterwards are late.
     has_begun: bool,
-    /// Late receivers whose connections have not ended.
-    late: BTreeSet<SocketAddr>,
+    /// Number of connections that have not ended, by host; no host has 0.
+    present: BTreeMap<IpAddr, usize>,
+    /// Receivers that joined late, or again, and whose connections have not ended.
+    again: BTreeSet<SocketAddr>,
     /// Number of receivers that joined in time and failed, by host.
     lost: BTreeMap<IpAddr, usize>,
-    /// Number of receivers that joined late and have the file, by host.
+    /// Number of receivers that joined late, or again, and have the file, by host.
     caught_up: BTreeMap<IpAddr, usize>,
     /// The reason why a host was refused, for each refused host that has not joined since.
     refused: BTreeMap<IpAddr, String>,
@@ -35,8 +38,10 @@ impl Tally {
     /// Counts `peer` as a receiver that has joined.
     pub(super) fn join(&mut self, peer: SocketAddr) {
         self.joined += 1;
-        if self.has_begun {
-            self.late.insert(peer);
+        let connections = self.present.entry(peer.ip()).or_default();
+        *connections += 1;
+        if self.has_begun || *connections > 1 || self.lost.contains_key(&peer.ip()) {
+            self.again.insert(peer);
         }
         self.refused.remove(&peer.ip());
     }
@@ -51,10 +56,16 @@ impl Tally {
 
     /// Records the `outcome` of the receiver `peer`, whose connection has ended.
     pub(super) fn end(&mut self, peer: SocketAddr, outcome: Outcome) {
-        let (is_done, is_late) = (outcome == Outcome::Done, self.late.remove(&peer));
+        let (is_done, is_again) = (outcome == Outcome::Done, self.again.remove(&peer));
+        if let Entry::Occupied(mut connections) = self.present.entry(peer.ip()) {
+            *connections.get_mut() -= 1;
+            if *connections.get() == 0 {
+                connections.remove();
+            }
+        }
         self.done += usize::from(is_done);
         self.failed += usize::from(!is_done);
-        match (is_done, is_late) {
+        match (is_done, is_again) {
             (false, false) => *self.lost.entry(peer.ip()).or_default() += 1,
             (true, true) => *self.caught_up.entry(peer.ip()).or_default() += 1,
             _ => {}
@@ -76,9 +87,10 @@ impl Tally {
         self.done + self.failed
     }
 
-    /// Returns the number of receivers that are connected now.
+    /// Returns the number of hosts that are connected now. A receiver that was killed and restarted has two
+    /// connections until the sender notices.
     pub(super) fn present(&self) -> usize {
-        self.joined - self.ended()
+        self.present.len()
     }
 
     /// Returns the number of hosts that were refused and have not joined since.
@@ -166,6 +178,32 @@ mod tests {
                 ends.into_iter().for_each(|(peer, outcome)| tally.end(peer, outcome));
                 [2, 3].into_iter().for_each(|number| tally.end(peer(number), Outcome::Done));
                 assert_eq!((tally.done, tally.failed), (3, 1));
+            });
+            assert_eq!(again, None);
+        }
+    }
+
+    /// It may have been killed, so that its first connection still looks alive.
+    #[test]
+    fn a_host_that_restarts_before_the_first_byte_counts_once() {
+        for ends_before in [true, false] {
+            let again = said(|tally| {
+                tally.join(peer(1));
+                if ends_before {
+                    tally.end(peer(1), RESET);
+                }
+                let once_more = SocketAddr::new(peer(1).ip(), 50_001);
+                tally.join(once_more);
+                assert_eq!(tally.present(), 1);
+                [2, 3].into_iter().for_each(|number| tally.join(peer(number)));
+                assert_eq!(tally.present(), 3);
+                tally.begin();
+                if !ends_before {
+                    tally.end(peer(1), RESET);
+                }
+                [2, 3].into_iter().for_each(|number| tally.end(peer(number), Outcome::Done));
+                tally.end(once_more, Outcome::Done);
+                assert_eq!((tally.present(), tally.done, tally.failed), (0, 3, 1));
             });
             assert_eq!(again, None);
         }

@@ -40,8 +40,8 @@ pub(crate) struct CastSendFlags {
     #[arg(long, value_name = "PORT", default_value_t = 7_000)]
     pub(crate) port: u16,
 
-    /// Number of receivers for which the sender waits, and maximum number of receivers at a time, 1 to 65536. The exit
-    /// code is 1 if fewer come.
+    /// Number of receivers for which the sender waits, 1 to 65536. The exit code is 1 if fewer come. Twice as many may be
+    /// there at a time, because a restarted receiver joins again.
     #[arg(long, value_name = "N")]
     pub(crate) receivers: usize,
 
