@@ -94,6 +94,7 @@ struct Line {
 /// The result of the whole cast, for the last line of the output.
 #[derive(Debug, Serialize)]
 struct Total {
+    /// Number of bytes of the file that were sent.
     bytes: u64,
     seconds: f64,
     gbit_per_s: f64,
@@ -302,8 +303,7 @@ impl Sender<'_> {
     /// Ends the cast after a signal, and prints the totals so far.
     fn interrupted(&self, time: Duration, carried: Carried) -> Result<()> {
         self.clear();
-        let sent = self.tally.progress.group.sent.min(self.bytes);
-        self.print_total(&self.figures(sent, time, carried))?;
+        self.print_total(&self.figures(time, carried))?;
         bail!("interrupted; the receivers that are not done have no file")
     }
 
@@ -314,16 +314,18 @@ impl Sender<'_> {
     }
 
     fn total(&self, time: Duration, carried: Carried) -> Result<()> {
-        self.print_total(&self.figures(self.bytes, time, carried))?;
+        self.print_total(&self.figures(time, carried))?;
         match self.tally.shortfall(self.plan.receivers, self.plan.wait) {
             Some(why) => bail!(why),
             None => Ok(()),
         }
     }
 
-    /// Computes the result of a cast of `bytes` bytes.
-    fn figures(&self, bytes: u64, time: Duration, carried: Carried) -> Total {
+    /// Computes the result of the cast so far.
+    fn figures(&self, time: Duration, carried: Carried) -> Total {
         let Tally { joined, done, failed, progress, .. } = self.tally;
+        // The stream is longer than the file, but after a signal or without receivers its end is not sent.
+        let bytes = progress.group.sent.min(self.bytes);
         let source = self.outgoing.as_ref().map(|outgoing| &outgoing.source);
         Total {
             bytes,
