@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -41,6 +42,16 @@ pub fn json_document(value: &impl Serialize) -> Result<()> {
 pub fn aside(text: &str) {
     // A failure is ignored: the result is valid even if standard error is closed.
     _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Writes `text` on standard error without a line end: a line of progress for a terminal. Drops `text` while the
+/// terminal is stopped (Ctrl-S) or if it is closed, because neither may stop the command.
+pub fn progress(text: &str) {
+    let mut err = io::stderr().lock();
+    let ready = poll(&mut [PollFd::new(&err, PollFlags::OUT)], Some(&Timespec::default()));
+    if ready == Ok(1) {
+        _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+    }
 }
 
 /// Formats `value` as JSON on one line.

@@ -1,6 +1,6 @@
 //! `rxo cast send`: waits for receivers, sends the file to their group, and reports the result of each.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -267,17 +267,14 @@ impl Sender<'_> {
 
     /// Shows the progress of all receivers in one line of a terminal.
     fn show(&self) {
-        let mut err = std::io::stderr();
-        if self.plan.json || !err.is_terminal() {
+        if !self.shows_progress() {
             return;
         }
         let CastProgress { group, slowest, parity_packets, group_repairs, own_repairs, .. } =
             self.tally.progress;
         let percent = |bytes: u64| 100 * bytes / self.bytes.max(1);
         let slowest = slowest.map_or_else(|| "nobody".to_owned(), |peer| peer.to_string());
-        // A closed terminal is no reason to stop the cast.
-        _ = write!(
-            err,
+        output::progress(&format!(
             "\r\x1b[Ksent {} %, median {} %, slowest {} % ({slowest}); {} receivers, {} done, {} failed; \
              repairs: {} parity, {} to all, {} to one",
             percent(group.sent).min(100),
@@ -289,15 +286,17 @@ impl Sender<'_> {
             parity_packets,
             group_repairs,
             own_repairs,
-        );
-        _ = err.flush();
+        ));
     }
 
     fn clear(&self) {
-        let mut err = std::io::stderr();
-        if !self.plan.json && err.is_terminal() {
-            _ = write!(err, "\r\x1b[K");
+        if self.shows_progress() {
+            output::progress("\r\x1b[K");
         }
+    }
+
+    fn shows_progress(&self) -> bool {
+        !self.plan.json && std::io::stderr().is_terminal()
     }
 
     /// Ends the cast after a signal, and prints the totals so far.
