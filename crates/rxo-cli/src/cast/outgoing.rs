@@ -48,11 +48,12 @@ impl Original {
     pub(super) fn open(path: &Path, is_raw: bool) -> Result<Self> {
         let open = || format!("cannot read {}", path.display());
         let wrong = |message: &str| Err(usage(format!("{}: {message}", path.display())));
-        let file = File::open(path).with_context(open)?;
-        let seen = file.metadata().with_context(open)?;
-        if !seen.is_file() {
+        // Opening a pipe would wait for its writer.
+        if !path.metadata().with_context(open)?.is_file() {
             return wrong("give a regular file");
         }
+        let file = File::open(path).with_context(open)?;
+        let seen = file.metadata().with_context(open)?;
         if is_raw {
             return Ok(Self { file, name: None, bytes: seen.len() });
         }
@@ -184,8 +185,19 @@ fn read(file: &File, to: &mut [u8], at: u64) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::super::stream;
     use super::*;
+
+    #[test]
+    fn a_pipe_that_nobody_writes_is_refused_at_once() {
+        let path = std::env::temp_dir().join(format!("rxo-pipe-{}", std::process::id()));
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let said = Original::open(&path, true).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        assert!(said.ends_with(": give a regular file"), "{said}");
+    }
 
     /// The receiver reads back the same file, and whoever asks again gets the same bytes.
     #[test]
