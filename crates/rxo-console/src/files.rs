@@ -4,8 +4,10 @@
 //! existing file with the final name is unchanged. After an error, the temporary file is removed. A pipe or a
 //! device such as `/dev/null` is written directly, because a plain file must not replace a pipe or device.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +37,7 @@ impl Unfinished {
             _ => {}
         }
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let temporary = temporary(&target).ok_or(io::ErrorKind::InvalidFilename)?;
-        let file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+        let (temporary, file) = create_temporary(&target)?;
         Ok((Self { names: Some((temporary, target)) }, file))
     }
 
@@ -80,20 +81,51 @@ pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> i
     unfinished.complete(&file)
 }
 
-/// Returns a temporary name for `target`: hidden, in the same folder, and unique to this process. `None` if the target
-/// has no file name.
-fn temporary(target: &Path) -> Option<PathBuf> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(target.file_name()?);
-    name.push(format!(".{}.partial", std::process::id()));
-    Some(target.with_file_name(name))
+/// Creates a new file under a temporary name for `target`. The number in the name is the process id, or the next one
+/// whose name is free: a process that was killed leaves its file, and a later process may have the same id, as in a
+/// container.
+fn create_temporary(target: &Path) -> io::Result<(PathBuf, File)> {
+    for number in std::process::id().. {
+        let temporary = temporary(target, number).ok_or(io::ErrorKind::InvalidFilename)?;
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.map(|file| (temporary, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
+
+/// Returns a temporary name for `target`: hidden, in the same folder, and with this number. Contains only the beginning
+/// of a long name, so that every name of a file has one. `None` if the target has no file name.
+fn temporary(target: &Path, number: u32) -> Option<PathBuf> {
+    let beginning = target.file_name()?.as_bytes();
+    let beginning = &beginning[..beginning.len().min(MOST_NAME_BYTES)];
+    let name = [b".", beginning, format!(".{number}.partial").as_bytes()].concat();
+    Some(target.with_file_name(OsString::from_vec(name)))
+}
+
+/// Maximum length of the part of a file's name that its temporary name contains. A name has at most 255 bytes.
+const MOST_NAME_BYTES: usize = 200;
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
 
     use super::*;
+
+    /// A process with the same id was killed, and the name is as long as a name can be.
+    #[test]
+    fn a_leftover_and_a_long_name_are_no_obstacle() {
+        let folder = std::env::temp_dir().join(format!("rxo-left-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("a".repeat(255));
+        let (killed, _) = Unfinished::create(&path).unwrap();
+        replace(&path, |file| file.write_all(b"all")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"all");
+        drop(killed);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_device_is_written_and_stays() {
