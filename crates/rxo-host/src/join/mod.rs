@@ -13,11 +13,10 @@ use std::net::SocketAddr;
 
 use rxo_frame::{Frame, Instant};
 use rxo_wire::{PROTOCOL_ICMPV6, PROTOCOL_IGMP, Transport, parse};
-use thiserror::Error;
 
 use self::filter::{Filter, MembershipChange};
 pub use self::filter::{FrameDecision, JoinCounters};
-use crate::link::{Channel, ChannelError, IpCidr, Link, LinkConfig, LinkError};
+use crate::link::{Channel, ChannelError, IpCidr, Link, LinkConfig};
 
 /// A host's membership in the group of a cast, and its connection to the sender as another machine observes
 /// it.
@@ -27,17 +26,6 @@ pub struct Join {
     channel: Channel,
     /// The link that reports the membership on behalf of the host; `None` while the host is not a member.
     member: Option<Link>,
-}
-
-/// The reason for which a group cannot be joined on behalf of a host.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum JoinError {
-    /// The host's address is invalid as the address of a host.
-    #[error(transparent)]
-    Link(#[from] LinkError),
-    /// The host cannot join the channel.
-    #[error(transparent)]
-    Channel(#[from] ChannelError),
 }
 
 impl Join {
@@ -63,18 +51,16 @@ impl Join {
     }
 
     /// Updates the state with the Ethernet frame `bytes`, which the host sends. The caller forwards the frame
-    /// unchanged.
-    ///
-    /// # Errors
-    /// If the frame opens a connection to the sender, and the group cannot be joined on behalf of the host.
-    pub fn on_host_frame(&mut self, bytes: &[u8], now: Instant) -> Result<(), JoinError> {
+    /// unchanged. A frame that opens a connection to the sender from an address that no host can have joins nothing.
+    pub fn on_host_frame(&mut self, bytes: &[u8], now: Instant) {
         match self.filter.on_host_frame(bytes, now) {
             MembershipChange::Nothing => {}
             MembershipChange::Opens { receiver, mac } => {
                 let address = IpCidr::of_host(receiver.ip());
-                let mut member = Link::new(LinkConfig::ethernet(mac, vec![address]))?;
-                member.join(self.channel, now)?;
-                self.member = Some(member);
+                let member = Link::new(LinkConfig::ethernet(mac, vec![address])).ok();
+                self.member = member.and_then(|mut member| {
+                    member.join(self.channel, now).is_ok().then_some(member)
+                });
             }
             MembershipChange::Ends => {
                 if let Some(member) = &mut self.member {
@@ -82,7 +68,6 @@ impl Join {
                 }
             }
         }
-        Ok(())
     }
 
     /// Decides if a frame from the network passes unchanged, is rewritten, or is dropped. The frame must be Ethernet

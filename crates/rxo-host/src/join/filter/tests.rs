@@ -7,6 +7,7 @@ use rxo_wire::build::{EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, write_t
 use rxo_wire::checksum::{Summer, verify_ip_header, verify_tcp};
 
 use super::*;
+use crate::join::Join;
 
 const SENDER: &str = "10.0.0.9:7000";
 const GROUP: &str = "232.1.1.1:7001";
@@ -121,6 +122,20 @@ impl Seg {
         write_tcp_checksum(segment, pseudo, Summer::portable()).unwrap();
         frame.truncate(bytes + payload_bytes);
         frame
+    }
+}
+
+/// The group is joined in the name of the next host that has a right address.
+#[test]
+fn an_address_that_no_host_has_joins_nothing_and_ends_nothing() {
+    let mut join = Join::new(address(SENDER), address(GROUP)).unwrap();
+    let from = |from: &str| {
+        let syn = Seg { seq: OURS, flags: TcpFlags::SYN, is_syn: true, ..from_receiver() };
+        Seg { from: address(from), ..syn }.frame()
+    };
+    for (source, joins) in [("255.255.255.255:40000", false), (RECEIVER, true)] {
+        join.on_host_frame(&from(source), at(0));
+        assert_eq!(join.reports(at(0)).count() > 0, joins, "{source}");
     }
 }
 
