@@ -4,6 +4,7 @@
 //! this name remains. After that, the receiver sends a FIN, which reports to the sender that the receiver is
 //! done. If anything fails, the connection is reset.
 
+use std::fs::File;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::mem::take;
 use std::net::{Shutdown, SocketAddr};
@@ -50,9 +51,11 @@ fn receive(flags: &CastReceiveFlags) -> Result<()> {
     let host = plan.host.start_with(plan.files(), cast_receiver)?;
     let _read = serve_metrics(sockets, "rxo cast receive", &host_counters(host.asker()))?;
     log::begin(Form::Plain, &plan.host.nic().to_string())?;
+    // A file that cannot be written must fail before the group waits for this receiver.
+    let output = plan.out.as_deref().map(Output::create).transpose()?;
     let receiver = Receiver { plan: &plan, host: &host, stop: Arc::clone(&stop) };
     let stream = receiver.connect()?;
-    let outcome = receiver.receive(&stream);
+    let outcome = receiver.receive(&stream, output);
     if outcome.is_err() {
         stream.abort();
     }
@@ -106,6 +109,19 @@ impl Plan {
     }
 }
 
+/// The output of a receiver, until the file is complete.
+struct Output {
+    unfinished: OutputFile,
+    file: File,
+}
+
+impl Output {
+    fn create(path: &Path) -> Result<Self> {
+        let (unfinished, file) = OutputFile::create(path, &[])?;
+        Ok(Self { unfinished, file })
+    }
+}
+
 struct Receiver<'a> {
     plan: &'a Plan,
     host: &'a RunningHost,
@@ -155,7 +171,7 @@ impl Receiver<'_> {
         Ok(stream)
     }
 
-    fn receive(&self, stream: &TcpStream) -> Result<()> {
+    fn receive(&self, stream: &TcpStream, output: Option<Output>) -> Result<()> {
         let begun = Instant::now();
         let incoming = BufReader::with_capacity(
             BLOCK_BYTES,
@@ -175,11 +191,11 @@ impl Receiver<'_> {
                 // A local write failed, so the input is valid and the exit code is 1.
                 StreamError::Write(error) => anyhow!(
                     "{} cannot be written: {error}; no file was written, and the others go on",
-                    path.display()
+                    unfinished.name()
                 ),
                 error => self.failed(error, come, Some(manifest.bytes)),
             })?;
-        let report = output.complete(&file)?;
+        let report = unfinished.complete(&file)?;
         let figures = self.figures(&manifest, begun.elapsed(), copied, &stream.statistics());
         stream.shutdown(Shutdown::Write)?;
         host::wait_until_delivered(stream, || self.should_stop()).map_err(|error| {

@@ -85,10 +85,10 @@ fn counts(total: &Value) -> [u64; 3] {
     ["receivers", "done", "failed"].map(|name| total[name].as_u64().unwrap())
 }
 
-/// One receiver's disk is full, and another's folder does not exist: each fails with one line, and the third
-/// receives the file.
+/// The folder of one receiver does not exist: it fails before it joins. Another's disk is full. Each fails with one
+/// line, and the third receives the file.
 pub(crate) fn cannot_write() {
-    let cast = Halfway::new("cast-full", 3, "");
+    let cast = Halfway::new("cast-full", 2, "");
     let with_out = |index: usize, out: &str| {
         fs::create_dir_all(cast.folder(index)).unwrap();
         let line = format!(
@@ -99,14 +99,14 @@ pub(crate) fn cannot_write() {
         command.current_dir(cast.folder(index));
         cast.rack.hosts[1 + index].run(|| command.spawn()).unwrap().unwrap()
     };
-    let (full, nowhere) = (with_out(0, "/dev/full"), with_out(1, "missing/image.img"));
-    let good = cast.receiver(2);
-    cast.assert_failed(0, full, 1, "rxo: /dev/full cannot be written: No space left on device");
+    let nowhere = with_out(1, "missing/image.img");
     cast.assert_failed(1, nowhere, 1, "rxo: missing/image.img cannot be written: No such file");
-    cast.assert_has_file(2, good);
+    let (full, good) = (with_out(0, "/dev/full"), cast.receiver(1));
+    cast.assert_failed(0, full, 1, "rxo: /dev/full cannot be written: No space left on device");
+    cast.assert_has_file(1, good);
     let output = cast.sender.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert_eq!(counts(&total(&output)), [3, 1, 2]);
+    assert_eq!(counts(&total(&output)), [2, 1, 1]);
 }
 
 /// The sender is killed half way. The receivers' probes get no answer, so they fail within 20 s
