@@ -166,6 +166,20 @@ pub(crate) fn signalled_receiver() {
     });
 }
 
+/// The only receiver ends half way. The sender's total has what was sent, not the length of the file.
+pub(crate) fn only_receiver_gone() {
+    let cast = Halfway::new("cast-gone", 1, "");
+    let gone = cast.receiver(0);
+    cast.wait_for_a_part();
+    signal("INT", gone.id());
+    cast.assert_failed(0, gone, 3, "rxo: the cast of 10.0.0.1:7000 failed after ");
+    let output = cast.sender.wait_with_output().unwrap();
+    let total = total(&output);
+    let bytes = total["bytes"].as_u64().unwrap();
+    assert!(bytes > 0 && bytes < 15_000_000, "{total}");
+    assert_eq!((output.status.code(), counts(&total)), (Some(1), [1, 0, 1]), "{total}");
+}
+
 /// Without privileges each command fails with one line: the device, the missing permission, and a remedy.
 pub(crate) fn without_privileges() {
     let (rack, scratch) = (Rack::new(1), Scratch::new("cast-weak"));
