@@ -221,12 +221,13 @@ impl LinkNotices {
 /// Time between two checks of the link.
 const LINK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Stops the host of a command that prints none of its counters.
+/// Stops the host of a command that prints none of its counters and has ended with `outcome`.
 ///
 /// # Errors
-/// The errors of [`Running::finish`].
-pub(crate) fn finish(host: Running, stop: &AtomicBool) -> Result<()> {
-    host.finish(stop).map(|_| ())
+/// The errors of [`Running::finish`], such as the failure of the device, which is then the reason for an error in
+/// `outcome`; otherwise the error in `outcome`.
+pub(crate) fn finish(host: Running, stop: &AtomicBool, outcome: Result<()>) -> Result<()> {
+    host.finish(stop).and(outcome)
 }
 
 fn address(text: &str) -> Result<IpCidr> {

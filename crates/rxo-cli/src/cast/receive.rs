@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use rxo::live::host::{self, RunningHost, cast_receiver};
+use rxo::live::host::{self, RunningHost, Unsettled, cast_receiver};
 use rxo::tcp::Statistics;
 use rxo_confine::Access;
 use rxo_console::log::{self, Form};
@@ -54,15 +54,11 @@ fn receive(flags: &CastReceiveFlags) -> Result<()> {
     // A file that cannot be written must fail before the group waits for this receiver.
     let output = plan.out.as_deref().map(Output::create).transpose()?;
     let receiver = Receiver { plan: &plan, host: &host, stop: Arc::clone(&stop) };
-    let stream = receiver.connect()?;
-    let outcome = receiver.receive(&stream, output);
-    if outcome.is_err() {
-        stream.abort();
-    }
-    drop(stream);
-    let ended = finish(host, &stop);
-    outcome?;
-    ended
+    let outcome = receiver.connect().and_then(|stream| {
+        let received = receiver.receive(&stream, output);
+        received.inspect_err(|_| stream.abort())
+    });
+    finish(host, &stop, outcome)
 }
 
 struct Plan {
@@ -154,7 +150,7 @@ impl Receiver<'_> {
         let stream = self.host.handle().join_nonblocking(source, group)?;
         while !stream.is_connected()? {
             if self.should_stop() {
-                bail!("interrupted");
+                return Err(partial("interrupted"));
             }
             if begun.elapsed() >= wait {
                 bail!("nobody answers; check the address, and that the sender has a route back");
@@ -197,8 +193,9 @@ impl Receiver<'_> {
             })?;
         let report = unfinished.complete(&file)?;
         let figures = self.figures(&manifest, begun.elapsed(), copied, &stream.statistics());
-        stream.shutdown(Shutdown::Write)?;
-        host::wait_until_delivered(stream, || self.should_stop()).map_err(|error| {
+        let shut = stream.shutdown(Shutdown::Write).map_err(Unsettled::Failed);
+        let told = shut.and_then(|()| host::wait_until_delivered(stream, || self.should_stop()));
+        told.map_err(|error| {
             partial(format!("the file is complete, but the sender may not know: {error}"))
         })?;
         match self.plan.json {
@@ -212,8 +209,14 @@ impl Receiver<'_> {
     fn failed(&self, error: StreamError, come: u64, all: Option<u64>) -> Error {
         let all = all.map_or(String::new(), |all| format!(" of {}", grouped(all)));
         let source = self.plan.source;
+        let why = match error {
+            StreamError::Broken(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                "the sender has reset the connection, and prints the reason".to_owned()
+            }
+            error => error.to_string(),
+        };
         partial(format!(
-            "the cast of {source} failed after {}{all} bytes: {error}; no file was written",
+            "the cast of {source} failed after {}{all} bytes: {why}; no file was written",
             grouped(come)
         ))
     }

@@ -58,9 +58,7 @@ fn send(flags: &CastSendFlags) -> Result<()> {
     let outcome = sender.run();
     let printed = sender.printer.finish();
     drop(sender);
-    let ended = finish(host, &stop);
-    outcome?;
-    ended?;
+    finish(host, &stop, outcome)?;
     printed
 }
 

@@ -36,10 +36,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("without_a_sender_there_is_no_file", no_sender),
     ("receivers_of_a_cast_whose_sender_is_killed_fail_and_leave_no_file", endings::killed_sender),
     ("receivers_of_a_cast_that_cannot_write_fail_alone", endings::cannot_write),
-    (
-        "a_cast_whose_only_receiver_ends_says_what_was_sent",
-        endings::only_receiver_gone,
-    ),
+    ("a_cast_whose_only_receiver_ends_says_what_was_sent", endings::only_receiver_gone),
     ("a_signal_ends_a_cast_at_the_sender", endings::signalled_sender),
     ("a_signal_ends_one_receiver_of_a_cast", endings::signalled_receiver),
     ("rxo_cast_without_privileges_says_which_it_needs", endings::without_privileges),
