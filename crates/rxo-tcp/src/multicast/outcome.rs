@@ -43,7 +43,7 @@ impl fmt::Display for Refusal {
             Self::LateTimeOver => f.write_str(
                 "the time for receivers that come after the first byte is used up; --late catch-up:TIME gives more",
             ),
-            Self::Full => f.write_str("there are as many receivers as were expected"),
+            Self::Full => f.write_str("there is no room for more receivers; --receivers gives more"),
         }
     }
 }
