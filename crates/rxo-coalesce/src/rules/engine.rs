@@ -39,6 +39,8 @@ pub struct RuleEngine<R: Rules, B> {
 
 /// The minimum number of frames that rules can hold beyond a poll.
 const HELD_FRAMES: usize = 4_096;
+/// The maximum number of runs that all flows together can hold: as many as 4,096 flows of [`Juggler`](super::Juggler).
+const MOST_RUNS: u64 = 4_096 * 256;
 /// The number of bytes within which sequence numbers are compared. If a segment is further away from the bytes
 /// that its flow delivered or holds, the engine forgets the flow's position in the stream.
 const NEAR_BYTES: u32 = 1 << 24;
@@ -54,12 +56,14 @@ impl<R: Rules, B: FrameBuffer> RuleEngine<R, B> {
     pub fn new(rules: R, config: Config) -> Result<Self, ConfigError> {
         let config = Config { policy: *rules.policy(), ..config };
         config.check()?;
-        let policy = &config.policy;
+        let (policy, runs) = (&config.policy, rules.most_runs());
+        let most_runs = MOST_RUNS / u64::from(policy.flows);
+        ConfigError::check([("most_runs", runs as u64, 0, most_runs)])?;
         let held = HELD_FRAMES.max(config.frame_slots());
         Ok(Self {
             floor: Floor::of(policy),
             most_hold: most_hold(policy),
-            flows: Flows::new(policy.flows.into(), rules.most_runs()),
+            flows: Flows::new(policy.flows.into(), runs),
             shelf: Shelf::new(held),
             outgoing: Outgoing::new(held + config.batch_frames),
             counters: Counters::default(),

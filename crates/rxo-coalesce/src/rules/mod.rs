@@ -133,6 +133,7 @@ pub trait Rules {
 
     /// Returns the maximum number of runs that a flow holds; the engine allocates memory for them. Rules that
     /// hold segments in the order of sequence numbers need one run for each gap.
+    /// [`RuleEngine::new`] refuses more than 1,048,576 runs for all flows of the policy together.
     fn most_runs(&self) -> usize {
         2
     }

@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use proptest::prelude::proptest;
-use rxo_coalesce::rules::{Flow, Moment, Placement, Release, Rules};
-use rxo_coalesce::{BypassReason, Candidate, FlushReason, Held, Policy};
+use rxo_coalesce::rules::{Flow, Moment, Placement, Release, RuleEngine, Rules};
+use rxo_coalesce::{BypassReason, Candidate, Config, FlushReason, Held, Policy};
 use rxo_frame::Instant;
 use rxo_testkit::script::{property, scripts};
 use rxo_wire::{Parsed, SeqNumber};
@@ -96,5 +96,31 @@ proptest! {
         let rules = Odd { policy, seed: script.setup.seed as u32 };
         let observed = run::run(rules, &script);
         check_promises(&script, &observed, most_hold);
+    }
+}
+
+/// Rules that ask for memory for so many runs.
+struct Many(Policy, usize);
+
+impl Rules for Many {
+    type Memory = ();
+
+    fn policy(&self) -> &Policy {
+        &self.0
+    }
+
+    fn most_runs(&self) -> usize {
+        self.1
+    }
+}
+
+#[test]
+fn rules_with_more_runs_than_there_is_memory_for_are_refused() {
+    let policy = Policy { flows: 4_096, ..Policy::linux_gro() };
+    let made = |runs| RuleEngine::<_, Vec<u8>>::new(Many(policy, runs), Config::new(policy, 1));
+    assert!(made(256).is_ok());
+    for runs in [257, usize::MAX] {
+        let refused = made(runs).err().map(|error| (error.name, error.to));
+        assert_eq!(refused, Some(("most_runs", 256)));
     }
 }
