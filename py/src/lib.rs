@@ -15,7 +15,7 @@
 //! * `python_rules`, `rule_engine`: rules that are written in Python, the engine that runs them, and `compare`.
 //!
 //! # Contract
-//! The interpreter lock is released while packets are processed, unless rules in Python decide about them. Nothing panics on the bytes of a
+//! The interpreter lock is released while packets are processed, except in the calls of `rxo.RuleEngine`. Nothing panics on the bytes of a
 //! capture. No unsafe code.
 
 mod analyze;

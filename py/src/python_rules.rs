@@ -13,6 +13,7 @@ use rxo_coalesce::{BypassReason, Candidate, FlushReason, Held, Policy};
 use rxo_frame::Instant;
 use rxo_wire::{Parsed, TcpSegment, Transport};
 
+use crate::errors::usage;
 use crate::rules::policy;
 
 /// A segment that may be coalesced. See `rxo.Segment`.
@@ -78,6 +79,11 @@ impl Kept {
         raised.map_or(Ok(()), Err)
     }
 
+    /// Returns `true` if no exception was raised.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
     fn keep(&self, error: PyErr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
@@ -89,25 +95,32 @@ impl PythonRules {
     /// # Errors
     /// If an attribute is missing or invalid.
     pub(crate) fn new(object: &Bound<'_, PyAny>, raised: Kept) -> PyResult<Self> {
-        let settings = object.getattr("settings")?;
-        let settings = settings.cast::<PyDict>().ok();
+        // Any mapping: a class may protect its settings from changes.
+        let settings = Some(object.getattr("settings")?).filter(|settings| !settings.is_none());
+        let settings =
+            settings.map(|it| object.py().get_type::<PyDict>().call1((it,))).transpose()?;
+        let settings = settings.as_ref().map(|it| it.cast()).transpose()?;
         let name: String = object.getattr("policy")?.extract()?;
         Ok(Self {
             policy: policy(&name, settings)?,
-            most_runs: object.getattr("most_runs")?.extract()?,
+            most_runs: most_runs(object)?,
             remembers: object.getattr("remembers")?.extract()?,
             object: Arc::new(object.clone().unbind()),
             raised,
         })
     }
 
-    /// Calls `method`. `None` if it raised an exception, which is kept, or leaves the decision to the policy.
+    /// Calls `method`. `None` if it raised an exception, which is kept, or leaves the decision to the policy. After an
+    /// exception nothing is called until it is raised.
     fn ask<'py, T>(
         &self,
         py: Python<'py>,
         (method, arguments): (&str, impl pyo3::call::PyCallArgs<'py>),
         read: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
     ) -> Option<T> {
+        if !self.raised.is_empty() {
+            return None;
+        }
         let answer = self.object.bind(py).call_method1(method, arguments).and_then(|answer| {
             let is_left = answer.is(py.NotImplemented());
             if is_left { Ok(None) } else { read(&answer).map(Some) }
@@ -199,6 +212,14 @@ impl Rules for PythonRules {
     fn most_runs(&self) -> usize {
         self.most_runs
     }
+}
+
+/// Returns the attribute `most_runs`, which the engine compares with its limit.
+fn most_runs(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let runs = object.getattr("most_runs")?;
+    let refused =
+        |_| usage(format!("most_runs {runs} is invalid: give a number of runs, such as 64"));
+    runs.extract().map_err(refused)
 }
 
 /// Reads a placement: `"last"`, `"in-sequence"`, `("ahead", flush)` or `("bypass", flush, bypass)`.

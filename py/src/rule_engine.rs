@@ -1,13 +1,17 @@
 //! `rxo.RuleEngine`, the engine for rules in Python, and `rxo.compare`.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use rxo_coalesce::rules::{self, Rules as _};
 use rxo_frame::Instant;
 use rxo_trace::projection::{ASSUMED_FROM, Costs};
-use rxo_trace::study::compare::{NamedPolicy, PolicyComparison, Settings};
-use rxo_trace::study::{BadPollRule, Ended};
+use rxo_trace::study::BadPollRule;
+use rxo_trace::study::compare::{
+    ComparisonTable, NamedPolicy, PolicyComparison, PolicyError, Settings,
+};
 use rxo_trace::text;
 
 use crate::engine::{Buffer, Delivery, collect, config, counters, frames_of};
@@ -109,6 +113,9 @@ pub(crate) fn compare(
     checksum: &str,
     rate: f64,
 ) -> PyResult<(String, String)> {
+    if !(rate > 0.0 && rate <= MOST_GBIT_PER_S) {
+        return Err(usage(format!("rate {rate}: give a rate up to {MOST_GBIT_PER_S} Gbit/s")));
+    }
     let poll = poll.parse().map_err(|BadPollRule| {
         usage(format!("poll {poll} is invalid: {}", BadPollRule::ACCEPTED))
     })?;
@@ -120,26 +127,11 @@ pub(crate) fn compare(
         rate_gbit_per_s: rate,
     };
     let (kept, raised) = (Kept::default(), Raised::default());
-    let mut all = Vec::new();
-    for policy in policies {
-        all.extend(policies_of(&policy, &kept)?);
-    }
+    let chosen = policies.iter().map(|policy| Chosen::of(policy, &kept));
+    let chosen = chosen.collect::<PyResult<Vec<_>>>()?;
     let inputs = Input::all(captures, &raised)?;
-    let named = |error| usage(format!("policies: {error}"));
-    let mut comparison = PolicyComparison::new(all, settings).map_err(named)?;
-    let mut signals = Signals::new(None);
-    for input in inputs {
-        let mut opened = input.open().map_err(|error| unreadable(&error))?;
-        let ended = comparison.read(&mut opened, |_| signals.go_on());
-        raised.result()?;
-        kept.result()?;
-        if ended == Ended::Stopped {
-            break;
-        }
-    }
-    signals.result()?;
-    let table = comparison.finish(None);
-    kept.result()?;
+    // The thread that unpacks a compressed file of Python needs the interpreter's lock.
+    let table = py.detach(|| read(settings, chosen, inputs, (&raised, &kept)))?;
     if let Some(why) = &table.partial {
         warn_partial(py, why)?;
     }
@@ -147,12 +139,83 @@ pub(crate) fn compare(
     Ok((text::comparison(&table), json))
 }
 
-/// Returns the policies that `policy` stands for: a text as in the command's `--policies`, or rules.
-fn policies_of(policy: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<Vec<NamedPolicy>> {
-    if let Ok(names) = policy.extract::<String>() {
-        return NamedPolicy::list(&names).map_err(|error| usage(format!("policies: {error}")));
+/// The greatest rate, which is that of the command.
+const MOST_GBIT_PER_S: f64 = 100_000.0;
+
+/// Reads all captures.
+///
+/// # Errors
+/// If a policy is invalid, no capture can be opened, a signal arrived, or Python code raised an exception.
+fn read(
+    settings: Settings,
+    chosen: Vec<Chosen>,
+    inputs: Vec<Input>,
+    (raised, kept): (&Raised, &Kept),
+) -> PyResult<ComparisonTable> {
+    let named = |error| usage(format!("policies: {error}"));
+    let mut policies = Vec::new();
+    for each in chosen {
+        policies.extend(each.policies().map_err(named)?);
     }
-    let name: String = policy.getattr("name")?.extract()?;
-    let rules = PythonRules::new(policy, kept.clone())?;
-    Ok(vec![NamedPolicy::of_rules(&name, move || rules.clone())])
+    if policies.is_empty() {
+        return Err(usage("policies: give at least one, such as linux-gro"));
+    }
+    let mut comparison = PolicyComparison::new(policies, settings).map_err(named)?;
+    let mut signals = Signals::new(None);
+    let (mut opened, mut failed) = (0, None);
+    for input in inputs {
+        let name = input.name();
+        match input.open() {
+            Ok(mut capture) => {
+                opened += 1;
+                comparison.read(&mut capture, |_| kept.is_empty() && signals.go_on());
+            }
+            Err(error) => {
+                comparison.refuse_source(&name, &error.to_string());
+                failed = failed.or(Some(error));
+            }
+        }
+        raised.result()?;
+        kept.result()?;
+        signals.result()?;
+    }
+    if let Some(error) = failed.filter(|_| opened == 0) {
+        return Err(unreadable(&error));
+    }
+    let table = comparison.finish(None);
+    kept.result()?;
+    Ok(table)
+}
+
+/// A policy of `rxo.compare`.
+enum Chosen {
+    /// A text as in the command's `--policies`.
+    Names(String),
+    /// The path of a TOML file.
+    File(PathBuf),
+    /// Rules with their name.
+    Rules(String, PythonRules),
+}
+
+impl Chosen {
+    fn of(policy: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<Self> {
+        if let Ok(names) = policy.extract() {
+            return Ok(Self::Names(names));
+        }
+        if let Ok(path) = policy.extract() {
+            return Ok(Self::File(path));
+        }
+        let name = policy.getattr("name")?.extract()?;
+        Ok(Self::Rules(name, PythonRules::new(policy, kept.clone())?))
+    }
+
+    fn policies(self) -> Result<Vec<NamedPolicy>, PolicyError> {
+        match self {
+            Self::Names(names) => NamedPolicy::list(&names),
+            Self::File(path) => Ok(vec![NamedPolicy::from_file(&path)?]),
+            Self::Rules(name, rules) => {
+                Ok(vec![NamedPolicy::of_rules(&name, move || rules.clone())])
+            }
+        }
+    }
 }

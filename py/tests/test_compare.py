@@ -1,5 +1,9 @@
 """`rxo.compare`, and rules that are written in Python."""
 
+import gzip
+import io
+import types
+
 import pytest
 
 import rxo
@@ -100,9 +104,65 @@ def test_an_invalid_answer_is_named_with_valid_ones(method, answer, message):
         ({"policies": "lro"}, "policies: there is no policy 'lro'"),
         ({"policies": "none,none"}, "policies: none: two policies have this name"),
         ({"policies": "absent.toml"}, "policies: absent.toml: No such file"),
+        ({"policies": []}, "policies: give at least one"),
         ({"poll": "often"}, "poll often is invalid"),
+        ({"rate": -5.0}, "rate -5: give a rate up to"),
+        ({"rate": float("nan")}, "rate NaN: give a rate up to"),
     ],
 )
 def test_an_invalid_argument_is_named(capture, arguments, message):
     with pytest.raises(rxo.UsageError, match=message):
         rxo.compare(capture, **arguments)
+
+
+def test_a_compressed_file_of_python_is_compared(capture):
+    """A thread unpacks it, and asks the object for bytes meanwhile."""
+    file = io.BytesIO(gzip.compress(capture))
+    assert rxo.compare(file, policies="none").packets == 320
+
+
+def test_an_exception_of_rules_or_ctrl_c_in_them_ends_a_comparison(capture):
+    class Broken(rxo.Rules):
+        called = 0
+
+        def candidate(self, segment):
+            self.called += 1
+            raise KeyboardInterrupt
+
+    rules = Broken()
+    with pytest.raises(KeyboardInterrupt):
+        rxo.compare([capture] * 50, policies=rules)
+    assert rules.called == 1
+
+
+def test_a_path_is_a_policy_wherever_it_leads(capture, tmp_path):
+    folder = tmp_path / "a,b"
+    folder.mkdir()
+    mine = folder / "mine.toml"
+    mine.write_text('base = "linux-gro"\n')
+    for policies in (mine, [mine]):
+        assert rxo.compare(capture, policies=policies).policies[0]["policy"] == "mine"
+    with pytest.raises(rxo.UsageError, match="absent.toml: No such file"):
+        rxo.compare(capture, policies=tmp_path / "absent.toml")
+
+
+def test_one_file_of_many_that_is_no_capture_is_said_and_the_others_count(path, tmp_path):
+    (tmp_path / "notes.txt").write_text("no capture")
+    with pytest.warns(rxo.PartialWarning, match="notes.txt is no capture"):
+        compared = rxo.compare(tmp_path, policies="none")
+    assert (compared.packets, "notes.txt" in compared.partial) == (320, True)
+
+
+def test_settings_of_rules_are_any_mapping():
+    class Short(rxo.Rules):
+        settings = types.MappingProxyType({"max_segments": 2})
+
+    assert [len(each.frames) for each in rxo.RuleEngine(Short()).poll(disordered()[1], 0)] == [2, 2, 2]
+    Short.settings = None
+    assert [len(each.frames) for each in rxo.RuleEngine(Short()).poll(disordered()[1], 0)] == [6]
+
+
+@pytest.mark.parametrize("runs", [-1, "many", 10**6, 2**64 - 1])
+def test_runs_for_which_there_is_no_memory_are_refused(runs):
+    with pytest.raises(rxo.UsageError, match=f"most_runs (is )?{runs}"):
+        rxo.RuleEngine(type("Many", (rxo.Rules,), {"most_runs": runs})())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Sequence, Tuple, Union
 
@@ -10,6 +11,9 @@ from . import _paths, _rxo
 
 if TYPE_CHECKING:
     from ._types import Captures
+
+    #: A policy of ``compare``.
+    Policy = Union[str, "os.PathLike[str]", "Rules"]
 
 #: A placement: ``"last"``, ``"in-sequence"``, ``("ahead", reason)`` or ``("bypass", flush reason, bypass reason)``.
 Placement = Union[str, Tuple[str, str], Tuple[str, str, str]]
@@ -71,7 +75,7 @@ class Compared:
 def compare(
     captures: Captures,
     *,
-    policies: Union[str, Rules, Sequence[Union[str, Rules]]] = "all",
+    policies: Union[Policy, Sequence[Policy]] = "all",
     poll: str = "time:50us",
     checksum: str = "auto",
     rate: float = 10.0,
@@ -79,15 +83,15 @@ def compare(
     """Compares the effect of several policies on the traffic in captures.
 
     captures: a path, a directory, a name with ``*``, bytes, a file opened in mode ``"rb"``, or several of these.
-    policies: names of profiles, ``"juggler"``, ``"all"`` for each of these, paths of TOML files that end in
-        ``.toml``, and objects of classes derived from ``Rules``.
+    policies: names of profiles, ``"juggler"``, ``"all"`` for each of these, paths of TOML files (as text
+        they end in ``.toml``), and objects of classes derived from ``Rules``.
     poll, checksum: as for ``analyze``.
     rate: the rate in Gbit/s for which busy cores are predicted.
 
-    Raises UsageError for an invalid argument, CaptureError if a capture cannot be read, and what a method of
-    ``Rules`` raises.
+    Raises UsageError for an invalid argument, CaptureError if no capture can be read, and what a method of
+    ``Rules`` raises. If a capture is damaged, warns with PartialWarning; ``Compared.partial`` says why.
     """
-    if isinstance(policies, (str, Rules)):
+    if isinstance(policies, (str, os.PathLike, Rules)):
         policies = [policies]
     text, table = _rxo.compare(
         _paths.inputs(captures), policies=list(policies), poll=poll, checksum=checksum, rate=rate

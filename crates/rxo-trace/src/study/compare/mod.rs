@@ -112,7 +112,7 @@ impl PolicyComparison {
         let mut known = BTreeSet::new();
         if let Some(twice) = policies.iter().find(|it| !known.insert(it.name())) {
             let name = twice.name();
-            return Err(PolicyError(format!("{name}: two policies have this name")));
+            return Err(PolicyError(format!("{name}: two policies have this name; rename one")));
         }
         // Invalid policies are refused before anything is read.
         for policy in &policies {
