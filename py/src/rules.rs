@@ -37,9 +37,13 @@ pub(crate) fn policy(name: &str, settings: Option<&Bound<'_, PyDict>>) -> PyResu
     let profile = Policy::by_name(name).map_err(|error| usage(format!("policy: {error}")))?;
     let mut policy = profile.live();
     for (key, value) in settings.into_iter().flat_map(|settings| settings.iter()) {
-        let (key, value) = (key.str()?, value.str()?);
+        // Python's words for yes and no are others.
+        let text = match value.extract::<bool>() {
+            Ok(is_set) => if is_set { "yes" } else { "no" }.to_owned(),
+            Err(_) => value.str()?.to_string_lossy().into_owned(),
+        };
         policy
-            .set(&key.to_string_lossy(), &value.to_string_lossy())
+            .set(&key.str()?.to_string_lossy(), &text)
             .map_err(|error| usage(format!("settings: {error}")))?;
     }
     Ok(policy)

@@ -18,6 +18,7 @@ pub(super) fn name(head: &[u8]) -> String {
 const GIVE_A_CAPTURE: &str = "give a pcap or pcapng file, plain or in gzip, zstd, xz, lz4 or bzip2";
 const UNPACK: &str =
     "unpack it first (gzip, zstd, xz, lz4 and bzip2 are unpacked while reading, each once)";
+const MERGE: &str = "give it to rxo analyze, or its bytes to rxo.Study.from_bytes in Python";
 const CONVERT: &str = "convert it: editcap -F pcapng IN OUT";
 
 /// The formats of other files: their first bytes, their names, and the remedies.
@@ -30,6 +31,7 @@ const KNOWN: &[(&[u8], &str, &str)] = &[
     (b"\x1f\x8b", "gzip inside what was unpacked already", UNPACK),
     (b"\x28\xb5\x2f\xfd", "zstd inside what was unpacked already", UNPACK),
     (b"\x7fELF", "a program", GIVE_A_CAPTURE),
+    (b"rxo-part", "a saved part of a study", MERGE),
     (b"snoop\0\0\0", "a snoop capture", CONVERT),
     (b"GMBU", "a Network Monitor capture", CONVERT),
     (b"RTSS", "a Network Monitor capture", CONVERT),
