@@ -34,8 +34,8 @@ pub(crate) fn analyze(
     dedup: bool,
     costs: Option<&Bound<'_, PyAny>>,
     advise: bool,
-    part: Option<(u32, u32)>,
-    place: Option<(u64, u32, u32)>,
+    part: Option<(i64, i64)>,
+    place: Option<(u64, i64, i64)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Study> {
     let (poll, polls) = rules::polls(poll.into_vec())?;
@@ -58,11 +58,12 @@ pub(crate) fn analyze(
     let raised = Raised::default();
     let inputs = Input::all(captures, &raised)?;
     let (span, inputs) = match (part, place) {
-        (Some(part), _) => {
+        (Some(_), Some(_)) => return Err(usage("part, place: give only one of them")),
+        (Some(part), None) => {
             let (span, slices) = slices_of(&inputs, part)?;
             (Some(span), slices)
         }
-        (None, place) => (place.map(span_at), inputs),
+        (None, place) => (place.map(span_at).transpose()?, inputs),
     };
     let signals = Signals::new(progress);
     let part = py.detach(|| read(settings, inputs, span, (&raised, signals)))?;
@@ -76,10 +77,9 @@ pub(crate) fn analyze(
 ///
 /// # Errors
 /// If an input is not a path, a file cannot be read, or there is no such part.
-fn slices_of(inputs: &[Input], (number, parts): (u32, u32)) -> PyResult<(Span, Vec<Input>)> {
-    if !(1..=parts).contains(&number) {
-        return Err(usage(format!("part ({number}, {parts}): write (N, M) with N from 1 to M")));
-    }
+fn slices_of(inputs: &[Input], (number, parts): (i64, i64)) -> PyResult<(Span, Vec<Input>)> {
+    let invalid = || usage(format!("part ({number}, {parts}): write (N, M) with N from 1 to M"));
+    let (number, parts) = number_of(number.saturating_sub(1), parts).ok_or_else(invalid)?;
     let paths = inputs.iter().map(|input| match input {
         Input::Path(path) => Ok(path.clone()),
         Input::Slice(_) | Input::Bytes(_) | Input::File(_) => {
@@ -88,17 +88,31 @@ fn slices_of(inputs: &[Input], (number, parts): (u32, u32)) -> PyResult<(Span, V
     });
     let paths = paths.collect::<PyResult<Vec<PathBuf>>>()?;
     let (span, slices) =
-        study::slices(&paths, number, parts).map_err(|error| unreadable(&error))?;
+        study::slices(&paths, number + 1, parts).map_err(|error| unreadable(&error))?;
     Ok((span, slices.into_iter().map(Input::Slice).collect()))
 }
 
 /// Returns the place of a capture that is one whole file of a series.
-fn span_at((series, file, files): (u64, u32, u32)) -> Span {
-    Span { series, from: (file, 0), to: (file + 1, 0), is_last: file + 1 == files }
+///
+/// # Errors
+/// If there is no such place.
+fn span_at((series, number, count): (u64, i64, i64)) -> PyResult<Span> {
+    let (file, files) = number_of(number, count).ok_or_else(|| {
+        usage(format!(
+            "place ({series}, {number}, {count}): write (SERIES, N, M) with N from 0 to M - 1"
+        ))
+    })?;
+    Ok(Span { series, from: (file, 0), to: (file + 1, 0), is_last: file + 1 == files })
+}
+
+/// Returns a number from 0, and the count that it is below; `None` if it is not.
+fn number_of(number: i64, count: i64) -> Option<(u32, u32)> {
+    let (number, count) = (number.try_into().ok()?, count.try_into().ok()?);
+    (number < count).then_some((number, count))
 }
 
 /// Reads all captures. If they are a part of a series, those that cannot be opened have no packets, and the part has the
-/// reason, because other parts may have the rest.
+/// reason, because other parts may have the rest. So it is with an `OSError` of an open file.
 ///
 /// # Errors
 /// If the settings are invalid, no capture of the whole series can be opened, a signal arrived, or an open file
@@ -132,6 +146,9 @@ fn read(
                 study.refuse_source(&name, &error.to_string());
                 failed = failed.or(Some(error));
             }
+        }
+        if span.is_some() {
+            raised.forget_os_error();
         }
         raised.result()?;
     }

@@ -1,9 +1,10 @@
 //! Captures in the forms in which Python programs give them: a path, bytes, an open file, or a list of these.
 
 use std::io::{self, Cursor, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyList, PyTuple};
@@ -50,7 +51,7 @@ impl Input {
         }
         object.extract().map(Self::Path).map_err(|_| {
             let kind = object.get_type();
-            pyo3::exceptions::PyTypeError::new_err(format!(
+            PyTypeError::new_err(format!(
                 "{kind} is no capture: give a path, bytes, or a file opened in mode 'rb'"
             ))
         })
@@ -63,6 +64,15 @@ impl Input {
             Self::Slice(slice) => slice.path.display().to_string(),
             Self::Bytes(_) => "<bytes>".to_owned(),
             Self::File(file) => file.name.clone(),
+        }
+    }
+
+    /// Returns the path of the input; `None` if it has none.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path) => Some(path),
+            Self::Slice(slice) => Some(&slice.path),
+            Self::Bytes(_) | Self::File(_) => None,
         }
     }
 
@@ -90,6 +100,12 @@ impl Raised {
         let text = error.to_string();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
         io::Error::other(text)
+    }
+
+    /// Forgets the stored exception if it is an `OSError`. Its text is that of the error of the capture.
+    pub(crate) fn forget_os_error(&self) {
+        let mut raised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Python::attach(|py| raised.take_if(|error| error.is_instance_of::<PyOSError>(py)));
     }
 
     /// Returns the stored exception as an error, if there is one.
@@ -133,8 +149,14 @@ impl Read for PythonFile {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.rest().is_empty() {
             let read = |py: Python<'_>| -> PyResult<PyBackedBytes> {
-                let piece = self.object.call_method1(py, "read", (PIECE_BYTES,))?;
-                Ok(piece.extract(py)?)
+                let piece = self.object.bind(py).call_method1("read", (PIECE_BYTES,))?;
+                let kind = piece.get_type();
+                piece.extract().map_err(|_| {
+                    let name = &self.name;
+                    PyTypeError::new_err(format!(
+                        "{name}: read returned {kind}; give a file opened in mode 'rb'"
+                    ))
+                })
             };
             self.piece = Some(Python::attach(read).map_err(|error| self.raised.keep(error))?);
             self.taken = 0;

@@ -13,6 +13,7 @@ import pyarrow
 import pytest
 
 import rxo
+import traffic
 
 
 def test_a_path_bytes_and_a_file_say_the_same(capture, path):
@@ -56,6 +57,11 @@ def test_a_sweep_and_settings_are_those_of_the_command(capture):
     assert table["max_segments_per_aggregate"].to_pylist()[0] == 4
 
 
+def test_settings_have_the_words_of_python(capture):
+    assert rxo.analyze(capture, settings={"coalesce": False}).eliminated == 0
+    assert rxo.analyze(capture, settings={"coalesce": True}).eliminated > 0
+
+
 def test_flows_are_arrow_without_gaps(capture):
     flows = rxo.analyze(capture).flows()
     assert len(flows) == 2
@@ -97,6 +103,11 @@ def test_the_report_is_a_page_and_text_and_json(capture, tmp_path):
         ({"policy": "lro"}, "policy: there is no policy 'lro'"),
         ({"settings": {"flows": 0}}, "settings: flows=0 is invalid: a number from 1 to 4096"),
         ({"sweep": "flows=1..99"}, "sweep: 99 combinations: at most 64"),
+        ({"part": (-1, 3)}, "part (-1, 3): write (N, M)"),
+        ({"place": (1, 3, 3)}, "place (1, 3, 3): write (SERIES, N, M) with N from 0"),
+        ({"place": (1, -1, 3)}, "place (1, -1, 3): write (SERIES, N, M) with N from 0"),
+        ({"place": (1, 2**32 - 1, 2**32)}, "place (1, 4294967295, 4294967296): write"),
+        ({"part": (1, 2), "place": (1, 0, 2)}, "part, place: give only one"),
         ({"checksum": "maybe"}, "checksum maybe is invalid: auto, verify, partial or trust"),
         ({"flow": "port"}, 'flow "port": '),
     ],
@@ -109,12 +120,20 @@ def test_an_invalid_argument_is_named_with_valid_ones(capture, arguments, messag
 
 
 def test_what_is_no_capture_is_an_error(tmp_path):
+    part = tmp_path / "part.rxo"
+    part.write_bytes(rxo.analyze(traffic.pcap([])).to_bytes())
+    with pytest.raises(rxo.CaptureError, match="looks like a saved part of a study; give it to"):
+        rxo.analyze(part)
     with pytest.raises(rxo.CaptureError, match="absent.pcap cannot be opened: No such file"):
         rxo.analyze(tmp_path / "absent.pcap")
     with pytest.raises(OSError, match="<bytes> is no capture"):
         rxo.analyze(b"GET / HTTP/1.1\r\n\r\n")
     with pytest.raises(TypeError, match="is no capture: give a path"):
         rxo.analyze(17)
+    text = tmp_path / "text"
+    text.write_text("text")
+    with open(text) as file, pytest.raises(TypeError, match="text: read returned .*str.*; give a file opened in mode .rb."):
+        rxo.analyze(file)
 
 
 def test_a_damaged_capture_warns_and_counts_what_was_read(capture):

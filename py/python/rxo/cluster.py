@@ -7,6 +7,8 @@ captures in the same order.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
 import os
 import warnings
@@ -14,7 +16,7 @@ from typing import Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tupl
 
 from . import _paths
 from ._analyze import analyze
-from ._errors import CaptureError, PartialWarning, UsageError
+from ._errors import CaptureError, PartialWarning, UsageError, of_file
 from ._rxo import Study
 
 
@@ -45,10 +47,12 @@ def tasks(
     if not files:
         raise UsageError("no capture: give paths, URLs, or names with *")
     if parts is not None:
+        if parts < 1:
+            raise UsageError(f"parts {parts}: give a number from 1")
         if any(_is_url(file) for file in files):
             raise UsageError("parts: only files with a path can be cut; URLs are read whole")
         return [Task(files, (number, parts), None, options) for number in range(1, parts + 1)]
-    names = "\0".join(files).encode()
+    names = "\0".join(files).encode(errors="surrogateescape")
     series = int.from_bytes(hashlib.sha256(names).digest()[:8], "big")
     places = [(series, number, len(files)) for number in range(len(files))]
     return [Task([file], None, place, options) for file, place in zip(files, places)]
@@ -62,8 +66,8 @@ def count(task: Task, **settings) -> Study:
         return analyze(task.files, part=task.part, place=task.place, **settings)
     import fsspec
 
-    with fsspec.open(task.files[0], "rb", **task.storage) as file:
-        return analyze(_Named(file, task.files[0]), place=task.place, **settings)
+    with contextlib.closing(_Remote(fsspec.open(task.files[0], "rb", **task.storage), task.files[0])) as file:
+        return analyze(file, place=task.place, **settings)
 
 
 def merge(studies: Iterable[Study]) -> Study:
@@ -87,11 +91,25 @@ def checked(study: Study) -> Study:
     return study
 
 
-class _Named:
-    """A file that has its URL as its name, for messages and reports."""
+class _Remote:
+    """A file that has its URL as its name. It is opened when it is read, so that what fails then is a reason in the report."""
 
-    def __init__(self, file, name):
-        self.read, self.name = file.read, name
+    def __init__(self, opened, name):
+        self._opened, self._file, self.name = opened, None, name
+
+    def read(self, size: int) -> bytes:
+        try:
+            if self._file is None:
+                self._file = self._opened.open()
+            return self._file.read(size)
+        except OSError:
+            raise
+        except Exception as error:
+            # Some stores have exceptions of their own.
+            raise OSError(f"{type(error).__name__}: {error}") from error
+
+    def close(self) -> None:
+        self._opened.close()
 
 
 def _is_url(name: str) -> bool:
@@ -106,5 +124,8 @@ def _matches(pattern: str, storage: Mapping[str, object]) -> List[str]:
         import fsspec
 
         system, path = fsspec.core.url_to_fs(pattern, **storage)
-        return sorted(system.unstrip_protocol(file) for file in system.glob(path))
+        found = sorted(system.unstrip_protocol(file) for file in system.glob(path))
+        if not found:
+            raise of_file(f"{pattern}: no file has such a name", pattern, errno.ENOENT, False)
+        return found
     return _paths.files(pattern)

@@ -1,5 +1,6 @@
 """Tasks without an engine."""
 
+import os
 import pathlib
 import pickle
 import random
@@ -107,3 +108,40 @@ def test_nothing_and_parts_of_urls_are_refused():
         rxo.cluster.tasks([])
     with pytest.raises(rxo.UsageError, match="URLs are read whole"):
         rxo.cluster.tasks("s3://bucket/a.pcap", parts=2)
+
+
+def test_a_url_that_cannot_be_read_is_a_part_with_its_reason(captures):
+    fsspec = pytest.importorskip("fsspec")
+
+    class Store(type(fsspec.filesystem("memory"))):
+        """Some stores have exceptions of their own."""
+
+        protocol = "lost"
+
+        def _open(self, path, **options):
+            raise RuntimeError("the bucket is locked")
+
+    fsspec.register_implementation("lost", Store, clobber=True)
+    fsspec.filesystem("memory").put(captures[0], "/bucket/0.pcap")
+    for url, why in (("memory://bucket/absent.pcap", "FileNotFoundError"), ("lost://bucket/1.pcap", "the bucket is locked")):
+        tasks = rxo.cluster.tasks(["memory://bucket/0.pcap", url])
+        with pytest.warns(rxo.PartialWarning, match=url):
+            total = rxo.cluster.merge(rxo.cluster.count(task) for task in tasks)
+        assert why in total.sources()["damage"][1]
+        assert total.packets == rxo.analyze(captures[0]).packets
+
+
+def test_names_that_stand_for_nothing_and_no_parts_are_refused(captures):
+    pytest.importorskip("fsspec")
+    with pytest.raises(FileNotFoundError, match=r"memory://nowhere/\*.pcap: no file has such a name"):
+        rxo.cluster.tasks([captures[0], "memory://nowhere/*.pcap"])
+    for parts in (0, -1):
+        with pytest.raises(rxo.UsageError, match=f"parts {parts}: give a number from 1"):
+            rxo.cluster.tasks(captures, parts=parts)
+
+
+def test_a_name_that_is_no_utf8_is_a_task(captures, tmp_path):
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.pcap")
+    os.link(captures[0], odd)
+    (task,) = rxo.cluster.tasks(odd)
+    assert rxo.cluster.count(task).packets == rxo.analyze(captures[0]).packets
