@@ -41,7 +41,7 @@ pub(crate) fn coalesce(
     let input = Input::one(input, &raised)?;
     finish(py, move || {
         let mut reading = Reading::open(input, raised)?;
-        let (unfinished, mut file) = create(&output)?;
+        let (unfinished, mut file) = create(&output, &reading)?;
         let blame = |error| blame(error, &reading.name, &output);
         let writer = Coalescer::new(&reading.batches.capture, &mut file, settings);
         let mut coalescer = writer.map_err(blame)?;
@@ -72,7 +72,7 @@ pub(crate) fn expand(
     let input = Input::one(input, &raised)?;
     finish(py, move || {
         let mut reading = Reading::open(input, raised)?;
-        let (unfinished, mut file) = create(&output)?;
+        let (unfinished, mut file) = create(&output, &reading)?;
         let format = format(&output);
         let writer = Expander::new(&reading.batches.capture, &mut file, format);
         let mut expander = writer.map_err(|error| blame(error, &reading.name, &output))?;
@@ -154,6 +154,8 @@ fn finish(py: Python<'_>, work: impl FnOnce() -> PyResult<Done> + Send) -> PyRes
 /// A capture that is being read.
 struct Reading {
     name: String,
+    /// The path of the file without links; `None` if it has none.
+    file: Option<PathBuf>,
     batches: Batches,
     step: Step,
     stop: Arc<AtomicBool>,
@@ -165,6 +167,7 @@ impl Reading {
     /// Opens the capture and reads the first batch.
     fn open(input: Input, raised: Raised) -> PyResult<Self> {
         let name = input.name();
+        let file = input.path().and_then(|path| path.canonicalize().ok());
         let opened = input.open();
         raised.result()?;
         let opened = opened.map_err(|error| unreadable(&error))?;
@@ -172,7 +175,7 @@ impl Reading {
         let mut batches = Batches::new(opened, Arc::clone(&stop));
         let step = batches.step();
         raised.result()?;
-        Ok(Self { name, batches, step, stop, signals: Signals::new(None), raised })
+        Ok(Self { name, file, batches, step, stop, signals: Signals::new(None), raised })
     }
 
     /// Reads the next batch. Returns `false` if there is none.
@@ -195,7 +198,15 @@ impl Reading {
     }
 }
 
-fn create(output: &Path) -> PyResult<(Unfinished, File)> {
+/// Creates the file `output`, which must not be the file that is read.
+fn create(output: &Path, reading: &Reading) -> PyResult<(Unfinished, File)> {
+    let is_read = reading.file.as_ref().is_some_and(|input| {
+        input.is_file() && output.canonicalize().is_ok_and(|output| output == *input)
+    });
+    if is_read {
+        let (output, input) = (output.display(), &reading.name);
+        return Err(usage(format!("{output} is the same file as {input}: name another to write")));
+    }
     Unfinished::create(output).map_err(|error| cannot_write(output, &error))
 }
 

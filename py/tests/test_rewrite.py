@@ -66,3 +66,13 @@ def test_a_damaged_capture_is_coalesced_up_to_the_damage(capture, tmp_path):
     with pytest.warns(rxo.PartialWarning, match="ends too early"):
         done = rxo.coalesce(capture[:-100], tmp_path / "c.pcapng")
     assert done.packets == 319
+
+
+def test_a_capture_is_not_replaced_by_what_is_made_of_it(path, capture, tmp_path):
+    link = tmp_path / "link.pcapng"
+    link.symlink_to(path)
+    for output in (path, link):
+        for rewrite in (rxo.coalesce, rxo.expand):
+            with pytest.raises(rxo.UsageError, match="is the same file as .*: name another to write"):
+                rewrite(path, output)
+    assert path.read_bytes() == capture
