@@ -4,6 +4,7 @@
 //! memory of a capture belongs to one.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
@@ -34,8 +35,9 @@ impl Packets {
     /// Begins the stream of the packets of these files.
     #[new]
     fn new(files: Vec<PathBuf>) -> PyResult<Self> {
-        // Opened here only so that a mistake in the name is reported at once.
-        if let Some(first) = files.first() {
+        // Opened here only so that a mistake in the name is reported at once. What is read from a pipe is gone.
+        let is_pipe = |path: &PathBuf| path.metadata().is_ok_and(|data| data.file_type().is_fifo());
+        if let Some(first) = files.first().filter(|first| !is_pipe(first)) {
             Capture::open(first).map_err(|error| unreadable(&error))?;
         }
         Ok(Self(files))

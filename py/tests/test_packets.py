@@ -1,6 +1,8 @@
 """`rxo.packets`: the packets of captures as an Arrow stream."""
 
 import gzip
+import os
+import threading
 
 import polars
 import pyarrow
@@ -73,3 +75,12 @@ def test_what_cannot_be_opened_is_said_at_once(tmp_path):
         rxo.packets(b"")
     with pytest.raises(rxo.UsageError, match="no capture"):
         rxo.packets([])
+
+
+def test_a_pipe_is_read_once(capture, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    feeder = threading.Thread(target=pipe.write_bytes, args=(capture,), daemon=True)
+    feeder.start()
+    assert reader(rxo.packets(pipe)).read_all().num_rows == 320
+    feeder.join()
