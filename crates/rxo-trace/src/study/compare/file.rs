@@ -46,6 +46,9 @@ const INSEQ_TIMEOUT: &str = "inseq_timeout";
 const OFO_TIMEOUT: &str = "ofo_timeout";
 /// The longest timeout that a file may set for Juggler.
 const MOST_TIMEOUT: Duration = Duration::from_millis(100);
+/// The settings for pure ACKs, UDP and tunnels, which rules do not coalesce.
+const OF_OTHER_PACKETS: &[&str] =
+    &["pure_acks", "max_acks", "keep_every", "sack_superset", "udp", "tunnels"];
 
 /// Parses `text`, the content of the file at `path`.
 ///
@@ -134,6 +137,12 @@ fn set_of_juggler(rules: &mut Juggler, (key, value): (&Key<'_>, &Value<'_>)) -> 
             );
             return Err(AtByte(key.span.start, message));
         }
+        name if OF_OTHER_PACKETS.contains(&&*name.replace('-', "_")) => {
+            let message = format!(
+                "{name} has no effect on {JUGGLER}, which coalesces TCP segments with payload; leave it out"
+            );
+            return Err(AtByte(key.span.start, message));
+        }
         _ => return set(&mut rules.policy, (key, value)),
     };
     let time = text_of(value).and_then(|text| match text.as_str() {
@@ -196,6 +205,8 @@ mod tests {
                 "2:16: ofo_timeout: give 0 or a time up to",
             ),
             ("base = \"juggler\"\nhold = \"1us\"", "2:1: hold has no effect on juggler; give"),
+            ("base = \"juggler\"\nudp = \"equal\"", "2:1: udp has no effect on juggler, which"),
+            ("base = \"juggler\"\nmax-acks = 8", "2:1: max-acks has no effect on juggler, which"),
             ("base = \"none\"\nflows = ", "2:9: "),
         ];
         for (text, message) in rows {
