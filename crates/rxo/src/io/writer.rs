@@ -7,7 +7,7 @@ use rxo_coalesce::{Config, Deliveries, Engine, Hold, Policy};
 use rxo_device::{DeviceError, FrameSink};
 use rxo_frame::{Frame, Instant, Pool, PoolBuf};
 
-use crate::worker::carried;
+use crate::worker::{Misfit, carried};
 
 /// The number of bytes of a buffer beyond the MTU. A cipher writes its padding and its authentication tag
 /// there.
@@ -55,10 +55,13 @@ impl<S: FrameSink> PacketWriter<S> {
     /// one.
     ///
     /// # Errors
-    /// If `batch` is out of its range.
+    /// If `batch` is out of its range, or the sink cannot carry the policy. A sink that cannot segment is no error.
     pub fn with_policy(sink: S, batch: usize, policy: Policy) -> Result<Self, DeviceError> {
         let takes = sink.capabilities();
-        let policy = carried(policy, takes).unwrap_or(Policy::none());
+        let policy = match carried(policy, takes) {
+            Err(Misfit::NoSegmentation { .. }) => Policy::none(),
+            carried => carried.map_err(|misfit| DeviceError::Usage(misfit.to_string()))?,
+        };
         // A writer has no clock, so it cannot hold a packet beyond a flush.
         let policy = Policy { hold: Hold::EndOfPoll, ..policy };
         let config = Config {
@@ -165,6 +168,7 @@ fn pass_to<'s, S: FrameSink>(
 
 #[cfg(test)]
 mod tests {
+    use rxo_coalesce::UdpRule;
     use rxo_device::{MemoryLink, MemoryOptions};
     use rxo_frame::LinkKind;
     use rxo_testkit::seg;
@@ -225,6 +229,19 @@ mod tests {
         (0..3).for_each(|index| writer.write(&packet(index)).unwrap());
         writer.flush().unwrap();
         assert_eq!(tun.take_all().iter().map(|write| write.frames).collect::<Vec<_>>(), [1; 3]);
+    }
+
+    #[test]
+    fn a_policy_that_the_sink_cannot_carry_is_refused_with_the_reason() {
+        let of_datagrams = Policy { udp: UdpRule::Equal, ..Policy::linux_gro() };
+        for (policy, reason) in
+            [(Policy::remember(), "policy remember"), (of_datagrams, "choose udp=off")]
+        {
+            let refused = PacketWriter::with_policy(tun().sink(), 16, policy).unwrap_err();
+            assert!(refused.to_string().contains(reason), "{refused}");
+        }
+        let options = MemoryOptions { gso_bytes: 0, ..MemoryOptions::default() };
+        assert!(PacketWriter::new(MemoryLink::new(options).sink(), 16).is_ok());
     }
 
     /// A thread fills buffers of the pool; the MTU grows meanwhile.
