@@ -92,7 +92,8 @@ fn program(example: &str) -> String {
         line => format!("    {line}\n"),
     };
     let body: String = body.iter().map(indented).collect();
-    match error {
+    // Outside a function's result the lifetime need not be written.
+    match error.map(|error| error.replace("&str", "&'static str")) {
         Some(error) => {
             format!("fn main() -> Result<(), {error}> {{\n{}\n    Ok(())\n}}", body.trim_end())
         }
@@ -154,6 +155,12 @@ mod tests {
         );
         assert!(text.starts_with(&expected), "{text}");
         assert!(text.contains("cargo doc --open -p rxo-x"));
+    }
+
+    #[test]
+    fn an_error_that_is_a_text_has_a_lifetime() {
+        let program = program("y()?;\nOk::<(), &str>(())\n");
+        assert!(program.starts_with("fn main() -> Result<(), &'static str> {\n"), "{program}");
     }
 
     #[test]
