@@ -4,12 +4,12 @@
 //! `cargo run -p rxo --example vpn` passes sample packets to the loop and prints the writes that would
 //! follow; `cargo run -p rxo --example vpn -- rxo-vpn` writes them to a TUN device of that name, as root.
 
-use std::error::Error;
-
 use rxo::device::MemorySink;
 use rxo::{MemoryLink, MemoryOptions};
 
 // quote:begin
+use std::error::Error;
+
 use rxo::worker::carried;
 use rxo::{Config, DeviceError, Engine, Frame, FrameSink, Instant, LinkKind, Policy};
 
