@@ -21,7 +21,7 @@ use super::captures::{Numbering, Place};
 use super::{Mark, Part, PointSums, Recipe, Run, Sums};
 use crate::report::Source;
 
-const VERSION: u16 = 8;
+const VERSION: u16 = 9;
 const HEAD_BYTES: usize = Part::MAGIC.len() + 2 + 8;
 const CRC_BYTES: usize = 4;
 /// The maximum count that is accepted in a saved part. The limit allows adding many counts without overflow.
