@@ -52,10 +52,8 @@ mod tests {
 
     #[test]
     fn a_busy_machine_withholds_verdicts_and_a_failure_has_all_claims() {
-        let claims = vec![
-            claim("gallatin.table1.live", Some(20.0)),
-            claim("gallatin.table2.live", None),
-        ];
+        let claims =
+            vec![claim("gallatin.table1.live", Some(20.0)), claim("gallatin.table2.live", None)];
         let outcome = Outcome { claims, ..Outcome::default() };
         let statuses = |busy: Option<&str>| -> Vec<Status> {
             let disturbed = |_: &Claim| busy.map(str::to_owned);
