@@ -27,6 +27,8 @@ const LOADS: [u64; 3] = [20_000_000, 60_000_000, 120_000_000];
 const ADVISED: Duration = Duration::from_micros(50);
 const ROUNDS: usize = 5;
 const WINDOW: Duration = Duration::from_secs(2);
+/// In its first seconds Linux sends 20 MB/s in bursts of 10 to 45 packets, later of 45. Each burst wakes the receiving side.
+const SETTLING: Duration = Duration::from_secs(4);
 /// The error that a prediction may have by the bar, and that from which the model must be wrong.
 const BAR: f64 = 0.15;
 const MOST_ERROR: f64 = 0.5;
@@ -143,8 +145,8 @@ fn calibrate(lab: &Lab, costs: &Path) -> bool {
     is_quiet
 }
 
-/// Measures the receiving side under `load` while the kernel holds what it merges for a time, and then lets rxo watch the
-/// same load: a socket that reads costs the host something, too.
+/// Measures the receiving side under `load` while the kernel holds what it merges for a time. In the middle of the
+/// window rxo watches the same load; that time does not count, because a socket that reads costs the host something, too.
 fn measured(
     lab: &Lab,
     (hold, at_most): (&CoalescingHold, Duration),
@@ -158,24 +160,41 @@ fn measured(
         BulkTransfer::start(lab.peer(), lab.host(), lab.host_address(), &config).unwrap();
     let meter =
         CpuMeter::new().threads("reader", transfer.receiver_threads()).process("poller", poller);
-    transfer.measure(Duration::from_millis(500), &meter).unwrap();
-    let machine = MachineReading::now().unwrap();
-    let window = transfer.measure(WINDOW, &meter).unwrap();
-    let machine = MachineReading::now().unwrap().since(&machine);
-    let used: Duration =
-        ["reader", "poller"].iter().map(|part| window.cpu.part(part).unwrap()).sum();
+    transfer.measure(SETTLING, &meter).unwrap();
+    let first = Half::of(&transfer, &meter);
     let line =
         format!("analyze --live eth0 --time 2s --json --no-advice --costs {}", costs.display());
     let output = run_within(lab.host(), &line, Duration::from_secs(60));
+    let second = Half::of(&transfer, &meter);
     assert!(transfer.stop().unwrap().is_intact());
     hold.set(Duration::ZERO).unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rate = &report["live"]["receivers"][0]["rates"][0];
-    let all = machine.elapsed.as_secs_f64() * f64::from(machine.cores);
     Window {
         today: rate["cores_today"].as_f64().unwrap(),
         with: rate["cores_with"].as_f64().unwrap(),
-        cores: used.as_secs_f64() / window.duration.as_secs_f64(),
-        busy_percent: 100.0 * machine.others.as_secs_f64() / all,
+        cores: f64::midpoint(first.cores, second.cores),
+        busy_percent: f64::midpoint(first.busy_percent, second.busy_percent),
+    }
+}
+
+/// One half of a window.
+struct Half {
+    cores: f64,
+    busy_percent: f64,
+}
+
+impl Half {
+    fn of(transfer: &BulkTransfer, meter: &CpuMeter) -> Self {
+        let machine = MachineReading::now().unwrap();
+        let window = transfer.measure(WINDOW / 2, meter).unwrap();
+        let machine = MachineReading::now().unwrap().since(&machine);
+        let used: Duration =
+            ["reader", "poller"].iter().map(|part| window.cpu.part(part).unwrap()).sum();
+        let all = machine.elapsed.as_secs_f64() * f64::from(machine.cores);
+        Self {
+            cores: used.as_secs_f64() / window.duration.as_secs_f64(),
+            busy_percent: 100.0 * machine.others.as_secs_f64() / all,
+        }
     }
 }
