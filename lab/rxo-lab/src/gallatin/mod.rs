@@ -80,13 +80,14 @@ pub(crate) fn study(flags: &GallatinFlags) -> Result<Study> {
     })
 }
 
-/// Returns the cases to count: the mail's two receivers, with ACKs one by one and by the mail's patch. Unless
-/// `is_quick`, also a receiver that acknowledges each segment, and rxo's fast path.
+/// Returns the cases to count: a receiver that acknowledges every eighth segment, with ACKs one by one and by the mail's
+/// patch. Unless `is_quick`, also the mail's other receiver, whose few ACKs make little difference, one that acknowledges
+/// each segment, and rxo's fast path.
 fn counted_cases(is_quick: bool) -> Vec<paro::Case> {
     let receivers = [paro::AckRate::Merged, paro::AckRate::Eighth, paro::AckRate::Each];
     let ways = [paro::Way::Stack, paro::Way::Last, paro::Way::Batches];
     let (receivers, ways) =
-        if is_quick { (&receivers[..2], &ways[..2]) } else { (&receivers[..], &ways[..]) };
+        if is_quick { (&receivers[1..2], &ways[..2]) } else { (&receivers[..], &ways[..]) };
     let case = |acks: &paro::AckRate| {
         ways.iter()
             .map(|way| paro::Case { way: *way, file_bytes: FILE_BYTES, acks: *acks })
@@ -170,8 +171,8 @@ mod tests {
 
     #[test]
     fn without_flags_it_is_the_papers_ten_iterations() {
-        assert_eq!((steps("").unwrap(), steps("--quick").unwrap()), ([9, 90], [4, 9]));
-        assert_eq!(steps("--counted").unwrap(), [4, 0]);
+        assert_eq!((steps("").unwrap(), steps("--quick").unwrap()), ([9, 90], [2, 9]));
+        assert_eq!(steps("--counted").unwrap(), [2, 0]);
         assert_eq!(steps("--only transfers").unwrap(), [0, 90]);
         let effort = LIMITS.effort(&typed("").unwrap()).unwrap();
         let moderated = PEERS.map(|(_, acks)| setup(acks, 1, effort).moderation.as_micros());
