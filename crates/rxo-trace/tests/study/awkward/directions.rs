@@ -155,7 +155,7 @@ fn a_capture_of_sent_packets_only_cannot_say() {
     assert_cannot_say("sent only", &studied(&interface(sll), &records), "-Q in");
 }
 
-/// Where no host gains enough, the figures of both directions are no figures of a host, and are named.
+/// If the receiving host is not found, the figures include both directions. The decision must say so.
 #[test]
 fn figures_of_both_directions_are_named_where_the_host_is_not_found() {
     let slow = |(one, _): (Record, bool)| {

@@ -31,7 +31,7 @@ fn what_the_capturing_program_lost_cannot_say() {
     assert_same_answer("little is lost", &studied(&ethernet(), &lossy(1, 1)));
 }
 
-/// What the network lost is sent again, and was received once.
+/// A segment that the network lost is sent again, so the capture has it once.
 #[test]
 fn what_the_network_lost_is_not_missing() {
     let mut records = clean();
