@@ -409,6 +409,20 @@ mod tests {
     }
 
     #[test]
+    fn a_disturbed_round_and_a_lucky_one_do_not_decide() {
+        let plan = plan();
+        let sample = measured(&plan, WAKING).samples[0].1[0];
+        let typical_of = |times: &[f64]| {
+            let samples: Vec<Sample> = times.iter().map(|&ns| Sample { ns, ..sample }).collect();
+            typical(&samples).map(|sample| sample.ns)
+        };
+        assert_eq!(typical_of(&[]), None);
+        assert_eq!(typical_of(&[7.0]), Some(7.0));
+        assert_eq!(typical_of(&[900.0, 5.0, 1.0]), Some(5.0));
+        assert_eq!(typical_of(&[80.0, 6.0, 70.0, 1.0, 9.0, 8.0]), Some(6.0));
+    }
+
+    #[test]
     fn both_paths_have_costs_of_their_own() {
         let plan = plan();
         let found = Calibration::of(&measured(&plan, WAKING), &plan).unwrap();
