@@ -252,14 +252,15 @@ fn watchdog_off() {
 fn starved() {
     let scene = Scene::new();
     let mut rxo = scene.start("--workers 2");
+    // All are connected before it starves: a starved worker delays a handshake longer than a client waits.
+    let (peer, host) = (scene.lab.peer(), scene.lab.host());
+    let config = BulkConfig { connections: 16, ..BulkConfig::default() };
+    let bulk = BulkTransfer::start(peer, host, scene.lab.host_address(), &config).unwrap();
     let worker = WorkerThread::find(rxo.worker(), "rxo-worker-2");
     worker.starve();
     let busy = "ulimit -t 60; while :; do :; done";
     let taskset = ["--cpu-list", PROCESSOR, "sh", "-c", busy];
     let busy = [(); 3].map(|()| Busy::start("taskset", &taskset));
-    let (peer, host) = (scene.lab.peer(), scene.lab.host());
-    let config = BulkConfig { connections: 16, ..BulkConfig::default() };
-    let bulk = BulkTransfer::start(peer, host, scene.lab.host_address(), &config).unwrap();
     let before = worker.waited();
     wait_until("the worker has waited for a processor for three seconds", || {
         worker.waited() - before > Duration::from_secs(3)
