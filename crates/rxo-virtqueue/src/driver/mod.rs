@@ -125,7 +125,11 @@ impl DriverQueue {
         let descriptors = u16::try_from(descriptors).ok().filter(|&n| n > 0).ok_or(NoRoom)?;
         let writable = segments.iter().filter(|segment| segment.is_writable);
         let writable_bytes = writable.map(|segment| segment.bytes).fold(0, u32::saturating_add);
-        let slot = Slot { token, writable_bytes, descriptors };
+        let (address, is_single) = match segments {
+            [one] => (one.address, one.is_writable),
+            _ => (0, false),
+        };
+        let slot = Slot { address, token, writable_bytes, descriptors, is_single };
         match &mut self.ring {
             Ring::Split(ring) => ring.post(segments, tables, slot),
             Ring::Packed(ring) => ring.post(segments, tables, slot),
@@ -165,11 +169,32 @@ impl DriverQueue {
             Ring::Split(ring) => ring.take_used(),
             Ring::Packed(ring) => ring.take_used(),
         };
-        if let Err(invalid) = taken {
-            self.invalid += 1;
-            self.is_broken = !matches!(invalid, InvalidUsed::TooLong { .. });
+        taken.inspect_err(|invalid| self.note(*invalid))
+    }
+
+    /// Takes back the next chain, as [`DriverQueue::take_used`] does, and posts it again with the same token,
+    /// also if the device reports too many bytes. The device sees the chain after [`DriverQueue::publish`];
+    /// until then its content stays. Costs less than `take_used` and [`DriverQueue::post`]. A chain that is not a
+    /// single writable segment is taken back, and not posted. Does not allocate.
+    ///
+    /// # Errors
+    /// As for `take_used`.
+    #[inline(always)]
+    pub fn recycle(&mut self) -> Result<Option<Used>, InvalidUsed> {
+        if self.is_broken {
+            return Ok(None);
         }
-        taken
+        let taken = match &mut self.ring {
+            Ring::Split(ring) => ring.recycle(),
+            Ring::Packed(ring) => ring.recycle(),
+        };
+        taken.inspect_err(|invalid| self.note(*invalid))
+    }
+
+    #[cold]
+    const fn note(&mut self, invalid: InvalidUsed) {
+        self.invalid += 1;
+        self.is_broken = !matches!(invalid, InvalidUsed::TooLong { .. });
     }
 
     /// Asks the device not to send notifications. The device may still send some.

@@ -3,11 +3,11 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::slots::{Slot, Slots};
-use super::tables::{Link, Tables, for_each_descriptor};
+use super::tables::{Link, Tables, descriptors};
 use super::{InvalidUsed, NoRoom, Segment, Used, written};
 use crate::config::{Areas, DESCRIPTOR_BYTES, QueueConfig};
 use crate::notify::{FLAG_DESCRIPTOR, FLAG_DISABLE, FLAG_ENABLE, packed_passes};
-use crate::ring::{AVAILABLE, Descriptor, Position, USED};
+use crate::ring::{AVAILABLE, Descriptor, Position, USED, WRITE};
 
 /// The state of a packed ring on the driver side.
 #[derive(Debug)]
@@ -71,10 +71,12 @@ impl PackedDriver {
                 let rest = tables.fill_packed(id, segments, self.available.available_bits());
                 self.put(tables.address(id), rest);
             }
-            None => for_each_descriptor(segments, |segment, flags, _| {
-                let flags = flags | self.available.available_bits();
-                self.put(segment.address, segment.rest(flags, Link::Packed(id)));
-            }),
+            None => {
+                for (segment, flags, _) in descriptors(segments) {
+                    let flags = flags | self.available.available_bits();
+                    self.put(segment.address, segment.rest(flags, Link::Packed(id)));
+                }
+            }
         }
         self.free -= slot.descriptors;
         Ok(())
@@ -82,7 +84,7 @@ impl PackedDriver {
 
     /// Writes the next descriptor of the ring. For the first descriptor of a batch, writes only the first half,
     /// so that the descriptor does not become available yet.
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, address: u64, rest: u64) {
         let at = usize::from(self.available.index) * DESCRIPTOR_BYTES;
         self.areas.descriptors.word64(at).store(address.to_le(), Ordering::Relaxed);
@@ -141,6 +143,25 @@ impl PackedDriver {
         let slot = self.slots.remove(id).ok_or(InvalidUsed::UnknownId { id })?;
         self.used = self.used.ahead(slot.descriptors, self.size);
         self.free += slot.descriptors;
+        written(slot, used.bytes).map(Some)
+    }
+
+    #[inline(always)]
+    pub(super) fn recycle(&mut self) -> Result<Option<Used>, InvalidUsed> {
+        if self.free == self.size {
+            return Ok(None);
+        }
+        let Some(used) = self.next_used() else { return Ok(None) };
+        let id = u32::from(used.link);
+        let slot = self.slots.get(id).ok_or(InvalidUsed::UnknownId { id })?;
+        if !slot.is_single {
+            return self.take_used();
+        }
+        self.used = self.used.ahead(1, self.size);
+        let segment =
+            Segment { address: slot.address, bytes: slot.writable_bytes, is_writable: true };
+        let flags = WRITE | self.available.available_bits();
+        self.put(segment.address, segment.rest(flags, Link::Packed(used.link)));
         written(slot, used.bytes).map(Some)
     }
 

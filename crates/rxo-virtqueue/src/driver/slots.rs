@@ -11,11 +11,15 @@ pub(super) struct Slots {
 /// A chain that is in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
+    /// The guest address of the chain's segment, if `is_single`.
+    pub(super) address: u64,
     pub(super) token: u32,
     /// The number of bytes of the chain that the device may write.
     pub(super) writable_bytes: u32,
     /// The number of descriptors that the chain occupies in the ring; 0 if the id is free.
     pub(super) descriptors: u16,
+    /// `true` if the chain is one segment that the device writes.
+    pub(super) is_single: bool,
 }
 
 impl Slots {
@@ -48,6 +52,12 @@ impl Slots {
     #[inline]
     pub(super) fn free_id(&mut self, id: u16) {
         self.free.push(id);
+    }
+
+    /// Returns the chain with this id, which stays in flight; `None` if no chain with this id is in flight.
+    #[inline]
+    pub(super) fn get(&self, id: u32) -> Option<Slot> {
+        self.slots.get(id as usize).copied().filter(|slot| slot.descriptors > 0)
     }
 
     /// Removes the chain with this id and returns it; `None` if no chain with this id is in flight.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::slots::{Slot, Slots};
-use super::tables::{Link, Tables, for_each_descriptor};
+use super::tables::{Link, Tables, descriptors};
 use super::{InvalidUsed, NoRoom, Segment, Used, written};
 use crate::config::{Areas, QueueConfig};
 use crate::notify::split_passes;
@@ -77,24 +77,30 @@ impl SplitDriver {
             }
             None => self.write_chain(head, segments),
         }
+        self.make_available(head);
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// Appends the chain `head` to the available ring. The device does not see it yet.
+    #[inline]
+    fn make_available(&mut self, head: u16) {
         let at = ENTRIES_AT + 2 * usize::from(self.next_available & (self.size - 1));
         self.areas.driver.half(at).store(head.to_le(), Ordering::Relaxed);
         self.next_available = self.next_available.wrapping_add(1);
-        self.in_flight += 1;
-        Ok(())
     }
 
     #[inline]
     fn write_chain(&mut self, head: u16, segments: &[Segment]) {
         let mut index = head;
-        for_each_descriptor(segments, |segment, flags, is_last| {
+        for (segment, flags, is_last) in descriptors(segments) {
             // `post` has checked that there are enough free ids.
             let next = if is_last { 0 } else { self.slots.take_id().unwrap_or_default() };
             let rest = segment.rest(flags, Link::Split(next));
             write_descriptor(&self.areas.descriptors, usize::from(index), segment.address, rest);
             self.links[usize::from(index)] = next;
             index = next;
-        });
+        }
     }
 
     #[inline]
@@ -129,6 +135,35 @@ impl SplitDriver {
 
     #[inline]
     pub(super) fn take_used(&mut self) -> Result<Option<Used>, InvalidUsed> {
+        let Some((id, bytes)) = self.next_used()? else { return Ok(None) };
+        let slot = self.slots.remove(id).ok_or(InvalidUsed::UnknownId { id })?;
+        self.free_links(id, slot.descriptors);
+        self.next_used = self.next_used.wrapping_add(1);
+        self.in_flight -= 1;
+        written(slot, bytes).map(Some)
+    }
+
+    #[inline]
+    pub(super) fn recycle(&mut self) -> Result<Option<Used>, InvalidUsed> {
+        let Some((id, bytes)) = self.next_used()? else { return Ok(None) };
+        let slot = self.slots.get(id).ok_or(InvalidUsed::UnknownId { id })?;
+        if !slot.is_single {
+            return self.take_used();
+        }
+        self.next_used = self.next_used.wrapping_add(1);
+        // `id` is less than the number of slots, which fits into 16 bits.
+        let head = id as u16;
+        let segment =
+            Segment { address: slot.address, bytes: slot.writable_bytes, is_writable: true };
+        self.write_chain(head, &[segment]);
+        self.make_available(head);
+        written(slot, bytes).map(Some)
+    }
+
+    /// Returns the id of the next chain that the device has used, and the number of written bytes; `None` if there is
+    /// none.
+    #[inline]
+    fn next_used(&mut self) -> Result<Option<(u32, u32)>, InvalidUsed> {
         if self.next_used == self.known_used {
             let used = self.used_index();
             if used.wrapping_sub(self.next_used) > self.in_flight {
@@ -142,11 +177,7 @@ impl SplitDriver {
         let at = ENTRIES_AT + 8 * usize::from(self.next_used & (self.size - 1));
         let id = u32::from_le(self.areas.device.word32(at).load(Ordering::Relaxed));
         let bytes = u32::from_le(self.areas.device.word32(at + 4).load(Ordering::Relaxed));
-        let slot = self.slots.remove(id).ok_or(InvalidUsed::UnknownId { id })?;
-        self.free_links(id, slot.descriptors);
-        self.next_used = self.next_used.wrapping_add(1);
-        self.in_flight -= 1;
-        written(slot, bytes).map(Some)
+        Ok(Some((id, bytes)))
     }
 
     /// Frees the descriptors of the chain `id` except its first one. The chain must have been in flight.

@@ -34,17 +34,14 @@ impl Segment {
     }
 }
 
-/// Calls `visit` for each segment, with the flags of its descriptor, and with `true` for the last one.
-#[inline]
-pub(super) fn for_each_descriptor(
-    segments: &[Segment],
-    mut visit: impl FnMut(&Segment, u16, bool),
-) {
-    for (index, segment) in segments.iter().enumerate() {
+/// Returns each segment with the flags of its descriptor, and with `true` for the last one.
+#[inline(always)]
+pub(super) fn descriptors(segments: &[Segment]) -> impl Iterator<Item = (&Segment, u16, bool)> {
+    segments.iter().enumerate().map(|(index, segment)| {
         let is_last = index + 1 == segments.len();
         let write = if segment.is_writable { WRITE } else { 0 };
-        visit(segment, write | if is_last { 0 } else { NEXT }, is_last);
-    }
+        (segment, write | if is_last { 0 } else { NEXT }, is_last)
+    })
 }
 
 impl Tables {
@@ -82,13 +79,11 @@ impl Tables {
     /// of the ring's descriptor.
     #[inline]
     pub(super) fn fill_split(&self, id: u16, segments: &[Segment]) -> u64 {
-        let (first, mut next) = (self.first(id), 0);
-        for_each_descriptor(segments, |segment, flags, is_last| {
-            let at = first + usize::from(next);
-            next += 1;
+        for (next, (segment, flags, is_last)) in (1..).zip(descriptors(segments)) {
+            let at = self.first(id) + usize::from(next) - 1;
             let link = Link::Split(if is_last { 0 } else { next });
             write_descriptor(&self.words, at, segment.address, segment.rest(flags, link));
-        });
+        }
         table(segments, INDIRECT, 0).to_split()
     }
 
@@ -96,12 +91,10 @@ impl Tables {
     /// half of the ring's descriptor, with the bits `available` among its flags.
     #[inline]
     pub(super) fn fill_packed(&self, id: u16, segments: &[Segment], available: u16) -> u64 {
-        let mut at = self.first(id);
-        for_each_descriptor(segments, |segment, flags, _| {
+        for (at, (segment, flags, _)) in (self.first(id)..).zip(descriptors(segments)) {
             let rest = segment.rest(flags & WRITE, Link::Packed(0));
             write_descriptor(&self.words, at, segment.address, rest);
-            at += 1;
-        });
+        }
         table(segments, INDIRECT | available, id).to_packed()
     }
 }

@@ -91,7 +91,7 @@ impl Memory {
     /// Copies the bytes at guest address `address` to `to`. The range may span several regions.
     ///
     /// Returns `false` if the range is not inside regions; `to` is then partly written.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
         // Nearly always one region contains the whole range.
@@ -101,6 +101,7 @@ impl Memory {
         }
     }
 
+    #[cold]
     fn read_across(&self, address: u64, to: &mut [u8]) -> bool {
         let mut done = 0;
         self.for_each_place(address, to.len(), |memory, place| {

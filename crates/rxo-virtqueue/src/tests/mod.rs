@@ -7,5 +7,6 @@ mod laps;
 mod logged;
 mod pair;
 mod promises;
+mod recycled;
 mod stories;
 mod threads;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rxo_virtqueue::{Base, DeviceQueue, DriverQueue, Fit, IndirectTables, InvalidUsed};
-use rxo_virtqueue::{Layout, Segment, Taken};
+use rxo_virtqueue::{Layout, Segment, Taken, Used};
 
 use super::scene::{REGIONS, TABLES};
 use super::{Scene, Script};
@@ -35,8 +35,18 @@ struct Story {
     driver: DriverQueue,
     device: DeviceQueue,
     tokens: u32,
-    /// For each token: the number of descriptors in the ring, and of bytes that the device may write.
-    in_flight: HashMap<u32, (usize, u32)>,
+    in_flight: HashMap<u32, Chain>,
+}
+
+/// A chain that was posted.
+#[derive(Clone, Copy)]
+struct Chain {
+    /// The number of descriptors in the ring.
+    descriptors: usize,
+    /// The number of bytes that the device may write.
+    writable: u32,
+    /// `true` if it is one segment that the device writes, so that it can be recycled.
+    is_single: bool,
 }
 
 impl Story {
@@ -46,9 +56,10 @@ impl Story {
             0 => self.put_any(script),
             1 | 2 => self.put_used(script),
             3..=6 => self.checked(|story| story.post(script)),
-            7..=9 => self.checked(|story| {
+            7 | 8 => self.checked(|story| {
                 story.take();
             }),
+            9 => self.checked(Self::recycle),
             10 => self.checked(|story| {
                 story.driver.publish();
                 let notify = story.driver.needs_notify();
@@ -80,7 +91,7 @@ impl Story {
         let own =
             [(config.descriptors, 16 * size), (config.driver, driver_bytes), (TABLES, tables)];
         assert_eq!(self.scene.changed_outside(&before, &own), 0);
-        let taken: usize = self.in_flight.values().map(|(descriptors, _)| descriptors).sum();
+        let taken: usize = self.in_flight.values().map(|chain| chain.descriptors).sum();
         if !self.driver.is_broken() {
             assert_eq!(self.driver.free() + taken, size);
         }
@@ -126,7 +137,8 @@ impl Story {
         self.tokens += 1;
         if self.driver.post(&segments, token).is_ok() {
             let writable = 16 * u32::from(pieces.saturating_sub(readable));
-            self.in_flight.insert(token, (free - self.driver.free(), writable));
+            let (descriptors, is_single) = (free - self.driver.free(), pieces == 1 && writable > 0);
+            self.in_flight.insert(token, Chain { descriptors, writable, is_single });
         } else {
             assert_eq!(self.driver.free(), free, "all or nothing");
         }
@@ -134,23 +146,39 @@ impl Story {
 
     /// Takes a chain back. Returns `true` if there was one.
     fn take(&mut self) -> bool {
-        match self.driver.take_used() {
-            Ok(None) => false,
+        let taken = self.driver.take_used();
+        if let Some(token) = self.returned(taken) {
+            self.in_flight.remove(&token);
+        }
+        taken != Ok(None)
+    }
+
+    /// Takes a chain back and posts it again, if that is possible.
+    fn recycle(&mut self) {
+        let taken = self.driver.recycle();
+        if let Some(token) = self.returned(taken).filter(|token| !self.in_flight[token].is_single) {
+            self.in_flight.remove(&token);
+        }
+    }
+
+    /// Checks a result of the driver. Returns the token of the chain that came back; `None` if there is none.
+    fn returned(&self, taken: Result<Option<Used>, InvalidUsed>) -> Option<u32> {
+        let writable = |token| {
+            self.in_flight.get(&token).expect("a chain comes back that was posted").writable
+        };
+        match taken {
+            Ok(None) => None,
             Ok(Some(used)) => {
-                let (_, writable) =
-                    self.in_flight.remove(&used.token).expect("a chain comes back that was posted");
-                assert!(used.written_bytes <= writable);
-                true
+                assert!(used.written_bytes <= writable(used.token));
+                Some(used.token)
             }
             Err(InvalidUsed::TooLong { token, claimed_bytes }) => {
-                let (_, writable) =
-                    self.in_flight.remove(&token).expect("a chain comes back that was posted");
-                assert!(claimed_bytes > writable);
-                true
+                assert!(claimed_bytes > writable(token));
+                Some(token)
             }
             Err(InvalidUsed::UsedIndex | InvalidUsed::UnknownId { .. }) => {
                 assert!(self.driver.is_broken());
-                true
+                None
             }
         }
     }
