@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use rxo_frame::{Instant, Load, PoolBuf};
+use rxo_frame::{Instant, Load};
 use rxo_virtqueue::Taken;
 
 use super::announcement::announcement;
@@ -261,20 +261,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Returns the frame that announces a migrated guest, behind its header.
+    /// Writes the frame that announces a migrated guest, behind its header.
     #[cold]
-    fn announce(&self, mut buffer: PoolBuf, address: [u8; 6]) -> RingRead {
+    fn announce(&self, buffer: &mut [u8], address: [u8; 6]) -> RingRead {
         let (header_bytes, frame) = (self.header_bytes(), announcement(address));
         let bytes = header_bytes + frame.len();
-        match buffer.get_mut(..bytes) {
-            Some(into) => {
-                into[..header_bytes].fill(0);
-                into[header_bytes..].copy_from_slice(&frame);
-            }
-            None => return RingRead::Discarded,
-        }
-        buffer.truncate(bytes);
-        RingRead::Frame(buffer)
+        let Some(into) = buffer.get_mut(..bytes) else { return RingRead::Discarded };
+        into[..header_bytes].fill(0);
+        into[header_bytes..].copy_from_slice(&frame);
+        RingRead::Frame(bytes)
     }
 
     /// Returns the reason why the connection can no longer be used; `None` if it can.
@@ -377,23 +372,19 @@ impl Link for Connection {
     }
 
     fn take(&mut self, buffers: &mut Buffers) -> RingRead {
-        let Some(mut buffer) = buffers.take() else { return RingRead::Nothing };
+        let Some(buffer) = buffers.room() else { return RingRead::Nothing };
         if let Some(address) = self.announced.take() {
             return self.announce(buffer, address);
         }
         for _ in 0..MOST_PAIRS {
             let ring = 2 * self.next + 1;
             let queue = self.queues[ring].as_mut();
-            match queue.map(|queue| queue.queue.take(self.shared.memory(), &mut buffer)) {
-                Some(Taken::Frame(bytes)) => {
-                    buffer.truncate(bytes);
-                    return RingRead::Frame(buffer);
-                }
+            match queue.map(|queue| queue.queue.take(self.shared.memory(), buffer)) {
+                Some(Taken::Frame(bytes)) => return RingRead::Frame(bytes),
                 Some(Taken::Invalid(_)) => return RingRead::Discarded,
                 Some(Taken::Empty) | None => self.next = (self.next + 1) % MOST_PAIRS,
             }
         }
-        buffers.return_buffer(buffer);
         RingRead::Nothing
     }
 

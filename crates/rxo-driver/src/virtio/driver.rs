@@ -38,7 +38,7 @@ struct Partial {
     buffer: PoolBuf,
     bytes: usize,
     /// The number of buffers of the frame that have not arrived.
-    buffers: u16,
+    later: u16,
     /// `true` if the frame is too long or invalid, so that it is discarded once its last buffer has arrived.
     is_bad: bool,
 }
@@ -56,73 +56,72 @@ impl Driver {
             DriverQueue::new(&memory, &places.rings[n], None)
                 .map_err(|error: ConfigError| other(&error))
         };
-        let receive =
+        let mut receive =
             (0..places.rings.len()).step_by(2).map(queue).collect::<io::Result<Vec<_>>>()?;
-        let send = queue(1)?;
+        let mut numbers = 0..;
+        for ring in &mut receive {
+            for n in numbers.by_ref().take(places.receive_buffers as usize) {
+                let (address, bytes) = (places.receive(n), places.receive_bytes);
+                // The ring has a descriptor for each of its buffers, so posting cannot fail.
+                let _posted = ring.post(&[Segment { address, bytes, is_writable: true }], n);
+            }
+            ring.publish();
+        }
+        let mut send = queue(1)?;
+        send.disable_notifications();
         let free = (0..SEND_BUFFERS).rev().collect();
-        let buffers = places.receive_buffers * receive.len() as u32;
-        let mut this = Self { memory, places, receive, next: 0, send, free, partial: None };
-        (0..buffers).for_each(|n| this.post(n));
-        this.receive.iter_mut().for_each(DriverQueue::publish);
-        this.send.disable_notifications();
-        Ok(this)
+        Ok(Self { memory, places, receive, next: 0, send, free, partial: None })
     }
 
-    /// Copies the next frame into one of `buffers`. Each ring buffer is posted again as soon as its content was
-    /// copied.
+    /// Copies the next frame into the next one of `buffers`. Its ring buffers are posted
+    /// again; the back end sees them after [`Driver::finish_taking`].
     #[inline]
     pub(super) fn take(&mut self, buffers: &mut Buffers) -> RingRead {
+        if self.partial.is_some() {
+            return self.complete(buffers);
+        }
+        let Some(buffer) = buffers.room() else { return RingRead::Nothing };
         for _ in 0..self.receive.len() {
-            match self.take_from_next(buffers) {
-                RingRead::Nothing if self.partial.is_none() => {
-                    self.next = (self.next + 1) % self.receive.len();
+            match self.receive[self.next].recycle() {
+                Ok(Some(used)) => {
+                    let bytes = used.written_bytes as usize;
+                    return match self.read_first(used, buffer) {
+                        // Some devices that do not merge buffers write zero.
+                        Some(0 | 1) => RingRead::Frame(bytes),
+                        Some(count) => {
+                            let buffer = buffers.take();
+                            self.partial =
+                                Some(Partial { buffer, bytes, later: count - 1, is_bad: false });
+                            self.complete(buffers)
+                        }
+                        None => RingRead::Discarded,
+                    };
                 }
-                given => return given,
+                Err(InvalidUsed::TooLong { .. }) => return RingRead::Discarded,
+                Ok(None) | Err(_) => self.next = (self.next + 1) % self.receive.len(),
             }
         }
         RingRead::Nothing
     }
 
+    /// Copies the first ring buffer of a frame. Returns the frame's number of buffers, which its header contains, and
+    /// which is nearly always one; `None` if the ring buffer is too long, or too short for a header.
     #[inline]
-    fn take_from_next(&mut self, buffers: &mut Buffers) -> RingRead {
-        if let Some(partial) = self.partial.take() {
-            return self.complete(partial);
-        }
-        let Some(buffer) = buffers.take() else { return RingRead::Nothing };
-        match self.receive[self.next].take_used() {
-            Ok(Some(used)) => self.begin(buffer, used),
-            unused => {
-                buffers.return_buffer(buffer);
-                self.handle_unused(unused)
-            }
-        }
+    fn read_first(&self, used: Used, buffer: &mut [u8]) -> Option<u16> {
+        let to = buffer.get_mut(..used.written_bytes as usize)?;
+        let address = self.places.receive(used.token);
+        let count =
+            self.memory.read(address, to).then(|| to.get(BUFFER_COUNT_AT..)?.first_chunk())?;
+        count.map(|count| u16::from_le_bytes(*count))
     }
 
-    /// Starts a frame with the ring buffer `used`, whose header contains the frame's number of buffers,
-    /// nearly always one.
-    #[inline]
-    fn begin(&mut self, mut buffer: PoolBuf, used: Used) -> RingRead {
-        let bytes = used.written_bytes as usize;
-        let is_read = self.read(used, buffer.get_mut(..bytes));
-        let count = match is_read.then(|| buffer.get(BUFFER_COUNT_AT..bytes)).flatten() {
-            Some([low, high, ..]) => u16::from_le_bytes([*low, *high]),
-            _ => 0,
-        };
-        let is_bad = !is_read || bytes < VIRTIO_HEADER_BYTES;
-        // Some devices that do not merge buffers write zero.
-        let buffers = if is_bad { 0 } else { count.saturating_sub(1) };
-        if is_bad || buffers > 0 {
-            return self.complete(Partial { buffer, bytes, buffers, is_bad });
-        }
-        buffer.truncate(bytes);
-        RingRead::Frame(buffer)
-    }
-
-    /// Appends the remaining buffers of a frame. If some of them have not arrived, stores the partial frame.
+    /// Appends the remaining buffers of the partial frame. If some of them have not arrived, the frame stays
+    /// partial.
     #[cold]
-    fn complete(&mut self, mut partial: Partial) -> RingRead {
-        while partial.buffers > 0 {
-            match self.receive[self.next].take_used() {
+    fn complete(&mut self, buffers: &mut Buffers) -> RingRead {
+        let Some(mut partial) = self.partial.take() else { return RingRead::Nothing };
+        while partial.later > 0 {
+            match self.receive[self.next].recycle() {
                 Ok(Some(used)) => self.append(&mut partial, used),
                 Ok(None) => {
                     // A correct back end publishes all buffers of a frame at once; this one has published
@@ -130,42 +129,28 @@ impl Driver {
                     self.partial = Some(partial);
                     return RingRead::Nothing;
                 }
-                unused => return self.handle_unused(unused),
+                Err(InvalidUsed::TooLong { .. }) => return RingRead::Discarded,
+                Err(_) => return RingRead::Nothing,
             }
         }
-        let Partial { mut buffer, bytes, is_bad, .. } = partial;
-        buffer.truncate(bytes);
-        if is_bad { RingRead::Discarded } else { RingRead::Frame(buffer) }
+        buffers.put_back(partial.buffer);
+        if partial.is_bad { RingRead::Discarded } else { RingRead::Frame(partial.bytes) }
     }
 
     fn append(&mut self, partial: &mut Partial, used: Used) {
-        let Partial { buffer, bytes, buffers, is_bad } = partial;
+        let Partial { buffer, bytes, later, is_bad } = partial;
         let end = *bytes + used.written_bytes as usize;
         let is_read = self.read(used, buffer.get_mut(*bytes..end));
         *is_bad |= !is_read;
-        *buffers -= 1;
+        *later -= 1;
         *bytes = if is_read { end } else { *bytes };
     }
 
-    /// Copies a ring buffer to `to`, and posts it again. Returns `false` if the content does not fit.
+    /// Copies a ring buffer to `to`. Returns `false` if the content does not fit.
     #[inline]
-    fn read(&mut self, used: Used, to: Option<&mut [u8]>) -> bool {
+    fn read(&self, used: Used, to: Option<&mut [u8]>) -> bool {
         let address = self.places.receive(used.token);
-        let is_read = to.is_some_and(|to| self.memory.read(address, to));
-        self.post(used.token);
-        is_read
-    }
-
-    /// Handles the result of a ring that is no valid buffer: there was none, or a returned buffer has an invalid
-    /// length. In the latter case, posts the buffer again.
-    fn handle_unused(&mut self, unused: Result<Option<Used>, InvalidUsed>) -> RingRead {
-        match unused {
-            Err(InvalidUsed::TooLong { token, .. }) => {
-                self.post(token);
-                RingRead::Discarded
-            }
-            _ => RingRead::Nothing,
-        }
+        to.is_some_and(|to| self.memory.read(address, to))
     }
 
     /// Requests notifications from the back end. Returns `true` if a frame, or its first part, has already
@@ -231,14 +216,6 @@ impl Driver {
         let n = self.free.pop()?;
         self.send.disable_notifications();
         Some(n)
-    }
-
-    #[inline]
-    fn post(&mut self, n: u32) {
-        let (address, bytes) = (self.places.receive(n), self.places.receive_bytes);
-        // The ring has a descriptor for each buffer, so posting cannot fail.
-        let ring = &mut self.receive[(n / self.places.receive_buffers) as usize];
-        let _posted = ring.post(&[Segment { address, bytes, is_writable: true }], n);
     }
 }
 

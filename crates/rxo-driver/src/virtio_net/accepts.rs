@@ -144,20 +144,10 @@ impl Accepts {
         frame_bytes: usize,
     ) -> Option<(ChecksumStatus, Option<Gso>)> {
         let header = VnetHeader::read(header)?;
-        let gso = header.gso();
-        let counts = header.coalesced().filter(|_| gso.is_some_and(|gso| self.coalesced(gso)));
-        let has_checksum = match header.checksum() {
-            ChecksumStatus::Partial { .. } => true,
-            ChecksumStatus::Verified => counts.is_some(),
-            ChecksumStatus::Unknown => false,
-        };
-        let is_wrong = |gso: Gso| {
-            let segments = frame_bytes / usize::from(gso.size.get());
-            !self.takes(gso) || !has_checksum || segments > MOST_SEGMENTS
-        };
-        if frame_bytes < LEAST_FRAME_BYTES || gso.is_some_and(is_wrong) {
+        if frame_bytes < LEAST_FRAME_BYTES {
             return None;
         }
+        let gso = if header.has_gso() { self.gso(header, frame_bytes)? } else { None };
         let checksum = match header.checksum() {
             ChecksumStatus::Partial { start, offset } => {
                 let end = usize::from(start) + usize::from(offset) + 2;
@@ -167,6 +157,20 @@ impl Accepts {
             other => other,
         };
         Some((checksum, gso))
+    }
+
+    /// Returns the segmentation of a received frame with this header; `None` if the frame must be discarded.
+    #[inline(never)]
+    fn gso(self, header: VnetHeader, frame_bytes: usize) -> Option<Option<Gso>> {
+        let Some(gso) = header.gso() else { return Some(None) };
+        let has_checksum = match header.checksum() {
+            ChecksumStatus::Partial { .. } => true,
+            ChecksumStatus::Verified => header.coalesced().is_some() && self.coalesced(gso),
+            ChecksumStatus::Unknown => false,
+        };
+        let segments = frame_bytes / usize::from(gso.size.get());
+        let is_right = self.takes(gso) && has_checksum && segments <= MOST_SEGMENTS;
+        is_right.then_some(Some(gso))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use rxo_frame::{Instant, Load, PoolBuf};
+use rxo_frame::{Instant, Load};
 
 use super::{Accepts, Buffers, Events, Notices, PacketRing};
 
@@ -66,7 +66,7 @@ pub(crate) trait Link: PacketRing {
     /// Returns the length of the header before each frame, in bytes.
     fn header_bytes(&self) -> usize;
 
-    /// Copies the other side's next frame into one of `buffers`.
+    /// Copies the other side's next frame into the next one of `buffers`.
     fn take(&mut self, buffers: &mut Buffers) -> RingRead;
 
     /// Returns the ring buffers of copied frames to the other side, and notifies it if it has requested a
@@ -90,9 +90,11 @@ pub(crate) trait Link: PacketRing {
 }
 
 /// The outcome of reading from a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RingRead {
-    /// A frame was read. The buffer contains the frame after its header.
-    Frame(PoolBuf),
+    /// A frame of this number of bytes was read, including the header before it. It is in the buffer
+    /// [`Buffers::content`].
+    Frame(usize),
     /// An invalid frame, which was discarded.
     Discarded,
     /// No frame is waiting, or no buffer is free.

@@ -77,32 +77,32 @@ impl<S: Side> RingSource<S> {
         let Some(link) = side.link() else { return looked };
         let (header_bytes, gives) = (link.header_bytes(), link.gives());
         while looked.frames() < budget && discards > 0 {
-            let read = match link.take(&mut self.buffers) {
-                RingRead::Frame(buffer) => {
-                    let frame = buffer.get(header_bytes..).unwrap_or_default();
-                    let bytes = frame.len();
-                    let facts =
-                        gives.read(&buffer, bytes).and_then(|metadata| compared(frame, metadata));
-                    self.invalid_headers += u64::from(facts.is_none());
-                    facts.map(|facts| (buffer, facts, bytes))
+            let bytes = match link.take(&mut self.buffers) {
+                RingRead::Frame(bytes) => bytes,
+                RingRead::Discarded => {
+                    discards -= 1;
+                    continue;
                 }
-                RingRead::Discarded => None,
                 RingRead::Nothing => break,
             };
-            let Some((buffer, (checksum, gso), frame_bytes)) = read else {
+            let read = self.buffers.content();
+            let frame = read.get(header_bytes..bytes).unwrap_or_default();
+            let described = gives.read(read, frame.len());
+            let Some((checksum, gso)) = described.and_then(|facts| compared(frame, facts)) else {
+                self.invalid_headers += 1;
                 discards -= 1;
                 continue;
             };
             let arrived_at: Instant = *arrived_at.get_or_insert_with(clock::now);
             self.counters.frames += 1;
-            self.counters.bytes += frame_bytes as u64;
-            let bytes = buffer.get(header_bytes..).unwrap_or_default();
-            let frame = Frame { bytes, arrived_at, checksum, gso, vlan: None };
+            self.counters.bytes += frame.len() as u64;
+            let frame = Frame { bytes: frame, arrived_at, checksum, gso, vlan: None };
             if look(frame) == Verdict::Consumed {
                 looked.consumed += 1;
-                self.buffers.return_buffer(buffer);
             } else {
                 looked.given += 1;
+                let mut buffer = self.buffers.take();
+                buffer.truncate(bytes);
                 let bytes = DeviceBuf::behind(header_bytes, buffer);
                 batch.push(Frame { bytes, arrived_at, checksum, gso, vlan: None });
             }

@@ -95,9 +95,10 @@ impl Memory {
     #[must_use]
     pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
         // Nearly always one region contains the whole range.
-        match u32::try_from(to.len()).ok().and_then(|bytes| self.locate(address, bytes)) {
-            Some(place) if place.bytes as usize == to.len() => self.read_place(place, to),
-            _ => self.read_across(address, to),
+        let region = self.region_of(address).and_then(|index| self.regions.get(index));
+        match region.and_then(|region| region.mapped(address, to.len())) {
+            Some((mapping, offset)) => mapping.read(offset, to),
+            None => self.read_across(address, to),
         }
     }
 

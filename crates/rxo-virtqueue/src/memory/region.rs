@@ -72,6 +72,15 @@ impl Region {
         self.offset
     }
 
+    /// Returns the mapping and the offset in it of the `bytes` bytes at guest address `address`; `None` if the region
+    /// does not contain them all.
+    #[inline]
+    pub(super) fn mapped(&self, address: u64, bytes: usize) -> Option<(&Mapping, usize)> {
+        let inside = address.wrapping_sub(self.guest_start);
+        let is_inside = inside < self.bytes && bytes as u64 <= self.bytes - inside;
+        is_inside.then(|| (&*self.mapping, self.offset + inside as usize))
+    }
+
     pub(super) fn guest_address(&self, user: u64) -> Option<u64> {
         let inside = user.wrapping_sub(self.user_start);
         (inside < self.bytes).then(|| self.guest_start + inside)

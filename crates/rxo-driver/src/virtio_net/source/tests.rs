@@ -75,13 +75,12 @@ impl Link for List {
         if self.frames.is_empty() {
             return RingRead::Nothing;
         }
-        let Some(mut buffer) = buffers.take() else { return RingRead::Nothing };
+        let Some(buffer) = buffers.room() else { return RingRead::Nothing };
         let frame = self.frames.pop_front().unwrap();
         let bytes = VIRTIO_HEADER_BYTES + frame.len();
         buffer[..VIRTIO_HEADER_BYTES].fill(0);
         buffer[VIRTIO_HEADER_BYTES..bytes].copy_from_slice(&frame);
-        buffer.set_len(bytes);
-        RingRead::Frame(buffer)
+        RingRead::Frame(bytes)
     }
 
     fn finish_taking(&mut self) {
