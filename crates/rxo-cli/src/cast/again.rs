@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rxo_driver::wait;
 use rxo_host::{Handle, TcpListener, TcpStream};
 
-use super::manifest::Manifest;
+use super::manifest::{MOST_FILE_BYTES, Manifest};
 use super::outgoing::Source;
 use super::stream::StreamError;
 
@@ -86,7 +86,7 @@ impl Asker {
     /// # Errors
     /// If the sender does not answer, or the answer is no manifest.
     pub(super) fn manifest(&self) -> Result<Manifest, StreamError> {
-        let read = |stream| match Manifest::read(&mut io::BufReader::new(stream)) {
+        let read = |stream| match Manifest::read(&mut io::BufReader::new(stream), MOST_FILE_BYTES) {
             Err(StreamError::Short) => Err(io::ErrorKind::UnexpectedEof.into()),
             Err(StreamError::Broken(error)) => Err(error),
             read => Ok(read),

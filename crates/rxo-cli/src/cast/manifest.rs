@@ -26,11 +26,11 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// Reads a manifest from `from`.
+    /// Reads the manifest of a file of at most `most_bytes` bytes from `from`. It needs 1/8,192 of that in memory.
     ///
     /// # Errors
     /// If the bytes are no valid manifest, or reading fails.
-    pub(super) fn read(from: &mut impl Read) -> Result<Self, StreamError> {
+    pub(super) fn read(from: &mut impl Read, most_bytes: u64) -> Result<Self, StreamError> {
         match &array(from)? {
             MAGIC => {}
             OLDER_MAGIC => return Err(StreamError::Older),
@@ -41,7 +41,7 @@ impl Manifest {
         if !(1..=MOST_NAME_BYTES).contains(&name.len()) {
             return Err(StreamError::Name(format!("{} bytes", name.len())));
         }
-        if bytes > MOST_FILE_BYTES {
+        if bytes > most_bytes {
             return Err(StreamError::Length(bytes));
         }
         fill(from, &mut name)?;
@@ -130,17 +130,21 @@ mod tests {
         Manifest { bytes, name: name.to_owned(), hashes }
     }
 
+    fn read(encoded: &[u8]) -> Result<Manifest, StreamError> {
+        Manifest::read(&mut &*encoded, MOST_FILE_BYTES)
+    }
+
     #[test]
     fn a_manifest_reads_as_it_was_written() {
         for bytes in [0, 1, BLOCK_BYTES as u64, 1_000_000] {
             let manifest = manifest("Bär.img", bytes);
             let encoded = manifest.encoded();
-            assert_eq!(Manifest::read(&mut &encoded[..]).unwrap(), manifest);
+            assert_eq!(read(&encoded).unwrap(), manifest);
             assert_eq!(encoded[8..16], bytes.to_be_bytes());
             let all: usize = (0..manifest.blocks()).map(|index| manifest.block_bytes(index)).sum();
             assert_eq!(all as u64, bytes);
             for cut in 0..encoded.len() {
-                let read = Manifest::read(&mut &encoded[..cut]);
+                let read = read(&encoded[..cut]);
                 assert!(matches!(read, Err(StreamError::Short)), "at {cut}");
             }
         }
@@ -149,30 +153,27 @@ mod tests {
     #[test]
     fn names_that_lead_elsewhere_are_refused() {
         for name in ["", ".", "..", "a/b", "/etc/passwd", "a\0b", "a\nb", &"a".repeat(256)] {
-            let said = Manifest::read(&mut &manifest(name, 1).encoded()[..]).unwrap_err();
+            let said = read(&manifest(name, 1).encoded()).unwrap_err();
             assert!(said.to_string().contains("which is no file's name"), "{said}");
         }
         for name in ["..a", &"a".repeat(255)] {
-            assert!(Manifest::read(&mut &manifest(name, 1).encoded()[..]).is_ok());
+            assert!(read(&manifest(name, 1).encoded()).is_ok());
         }
     }
 
     #[test]
     fn a_length_that_no_file_has_allocates_nothing() {
         let empty = manifest("a", 0).encoded();
-        let read = |bytes: u64| {
-            let encoded = [&empty[..8], &bytes.to_be_bytes(), &empty[16..]].concat();
-            Manifest::read(&mut &encoded[..])
-        };
-        assert!(matches!(read(MOST_FILE_BYTES + 1), Err(StreamError::Length(_))));
-        assert!(matches!(read(MOST_FILE_BYTES), Err(StreamError::Short)));
+        let of = |bytes: u64| read(&[&empty[..8], &bytes.to_be_bytes(), &empty[16..]].concat());
+        assert!(matches!(of(MOST_FILE_BYTES + 1), Err(StreamError::Length(_))));
+        assert!(matches!(of(MOST_FILE_BYTES), Err(StreamError::Short)));
     }
 
     #[test]
     fn an_older_sender_is_named() {
-        let older = Manifest::read(&mut &b"RXOCAST1"[..]).unwrap_err().to_string();
+        let older = read(b"RXOCAST1").unwrap_err().to_string();
         assert!(older.contains("older rxo"), "{older}");
-        assert!(matches!(Manifest::read(&mut &b"RXOCAST9"[..]), Err(StreamError::Magic)));
+        assert!(matches!(read(b"RXOCAST9"), Err(StreamError::Magic)));
     }
 
     #[test]

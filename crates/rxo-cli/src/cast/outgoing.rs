@@ -219,7 +219,7 @@ mod tests {
         }
         assert!(all == again);
         let (mut from, mut got) = (&all[..], Vec::new());
-        let manifest = Manifest::read(&mut from).unwrap();
+        let manifest = Manifest::read(&mut from, MOST_FILE_BYTES).unwrap();
         let never = |_: u64, _: &mut [u8]| panic!("nothing is wrong");
         let copied = stream::copy(&mut from, &mut got, &manifest, never, |_| {}).unwrap();
         assert!(got == file && path.ends_with(&manifest.name));

@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use super::addresses;
 use super::again::Asker;
-use super::manifest::{BLOCK_BYTES, Hash, Manifest, hexadecimal, parse_hash};
+use super::manifest::{BLOCK_BYTES, Hash, MOST_FILE_BYTES, Manifest, hexadecimal, parse_hash};
 use super::stream::{self, Copied, StreamError};
 use crate::control::{ControlAddresses, host_counters, serve_metrics, with_sockets_removed};
 use crate::exit::{partial, usage};
@@ -342,26 +342,29 @@ impl Read for Incoming<'_> {
 type FileStream<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// Reads the manifest from the group's stream. Returns the manifest, and the rest of the stream, which is the
-/// file. If `root` is given and the manifest has another hash, requests the right manifest through `again`.
+/// file. If `root` is given and the manifest has another hash, requests the right manifest through `again`. The
+/// manifest of a file of more than [`MOST_UNASKED_BYTES`] is requested at once: if it is forged, it must not take
+/// more memory than the right one.
 ///
 /// # Errors
 /// If the stream does not begin with a manifest, or the hash of the manifest from `again` also differs from
 /// `root`.
 fn manifest<R: Read>(
-    stream: R,
+    mut stream: R,
     root: Option<Hash>,
     again: impl FnOnce() -> Result<Manifest, StreamError>,
 ) -> Result<(Manifest, FileStream<R>), StreamError> {
+    let Some(root) = root else {
+        let manifest = Manifest::read(&mut stream, MOST_FILE_BYTES)?;
+        return Ok((manifest, Cursor::new(Vec::new()).chain(stream)));
+    };
     let mut recorder = Recorder { stream, read: Vec::new() };
-    let seen = Manifest::read(&mut recorder);
-    let is_right = |manifest: &Manifest| root.is_none_or(|root| manifest.root() == root);
-    let manifest = match seen {
-        Ok(manifest) if is_right(&manifest) => manifest,
+    let manifest = match Manifest::read(&mut recorder, MOST_UNASKED_BYTES) {
+        Ok(manifest) if manifest.root() == root => manifest,
         Err(error @ StreamError::Broken(_)) => return Err(error),
-        Err(error) if root.is_none() => return Err(error),
         _ => again()?,
     };
-    if !is_right(&manifest) {
+    if manifest.root() != root {
         return Err(StreamError::Root(hexadecimal(&manifest.root())));
     }
     // A wrong manifest may have had another length.
@@ -387,6 +390,9 @@ impl<R: Read> Read for Recorder<R> {
     }
 }
 
+/// The length of the largest file whose manifest is read from the group's stream if the right root is known: 128 GiB,
+/// whose manifest has 16 MiB.
+const MOST_UNASKED_BYTES: u64 = 128 << 30;
 /// The number of bytes after which the next read does not wait.
 const MUCH: usize = 64 << 10;
 /// The pause after a smaller read. It must be short beside the time in which the window fills: 7 ms at 1 Gbit/s.
@@ -437,6 +443,32 @@ mod tests {
         assert!(
             manifest(&longer.encoded()[..], None, never).is_ok_and(|(found, _)| found == longer)
         );
+    }
+
+    /// The first segment of the stream is forged, and claims a file of 8 TiB.
+    #[test]
+    fn a_forged_length_takes_no_more_memory_than_the_right_manifest() {
+        let right = Manifest { bytes: 3, name: "a".to_owned(), hashes: vec![[7; 32]] };
+        let mut forged = right.encoded();
+        forged[8..16].copy_from_slice(&MOST_FILE_BYTES.to_be_bytes());
+        let mut read = 0;
+        let endless = io::repeat(0).take(1 << 20);
+        let stream = Counted { stream: Cursor::new(forged).chain(endless), read: &mut read };
+        let (found, _) = manifest(stream, Some(right.root()), || Ok(right.clone())).unwrap();
+        assert_eq!((found, read), (right.clone(), right.encoded().len()));
+    }
+
+    struct Counted<'a, R> {
+        stream: R,
+        read: &'a mut usize,
+    }
+
+    impl<R: Read> Read for Counted<'_, R> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let bytes = self.stream.read(to)?;
+            *self.read += bytes;
+            Ok(bytes)
+        }
     }
 
     #[test]
