@@ -37,14 +37,38 @@ pub(crate) fn bytes(value: u64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let unit = UNITS.iter().find(|(unit, _)| value as f64 >= *unit);
     unit.map_or_else(
-        || format!("{value} bytes"),
+        || plural(value, "byte"),
         |(unit, name)| format!("{} {name}", number(value as f64 / unit)),
     )
 }
 
-/// Formats a number with its noun: "1 flow", "2 flows".
+/// Formats a number with its noun: "1 flow", "2 flows", "2 deliveries". A noun that ends in a vowel and y, such as "delay", is
+/// not for this function.
 pub(crate) fn plural(value: u64, one: &str) -> String {
-    format!("{} {one}{}", count(value), if value == 1 { "" } else { "s" })
+    let noun = match one.strip_suffix('y') {
+        Some(stem) => format!("{stem}{}", form(value, "y", "ies")),
+        None => format!("{one}{}", form(value, "", "s")),
+    };
+    format!("{} {noun}", count(value))
+}
+
+/// Returns the form of a word for a number: `one` for 1, otherwise `many`.
+pub(crate) const fn form<'a>(value: u64, one: &'a str, many: &'a str) -> &'a str {
+    if value == 1 { one } else { many }
+}
+
+/// Returns `sentence` for a number: `{}` is replaced by the number, and `[one|many]` by the form for it. The number itself
+/// stands in `sentence`, because its verbs and pronouns depend on it too.
+pub(crate) fn agreeing(value: u64, sentence: &str) -> String {
+    let mut parts = sentence.split('[');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (forms, rest) = part.split_once(']').unwrap_or((part, ""));
+        let (one, many) = forms.split_once('|').unwrap_or((forms, forms));
+        text.push_str(form(value, one, many));
+        text.push_str(rest);
+    }
+    text.replace("{}", &count(value))
 }
 
 /// Formats a time, given as Unix time in nanoseconds, as date and time in UTC.
@@ -94,11 +118,23 @@ mod tests {
         assert_eq!(duration(950.0), "950 ns");
         assert_eq!(duration(33_170.0), "33.2 µs");
         assert_eq!(duration(2.5e9), "2.5 s");
-        assert_eq!(bytes(999), "999 bytes");
+        assert_eq!((bytes(1), bytes(999)), ("1 byte".into(), "999 bytes".into()));
         assert_eq!(bytes(1_500_000), "1.5 MB");
         assert_eq!(
             (plural(1, "flow"), plural(1_200, "flow")),
             ("1 flow".into(), "1,200 flows".into())
         );
+        assert_eq!(
+            (plural(1, "delivery"), plural(0, "delivery")),
+            ("1 delivery".into(), "0 deliveries".into())
+        );
+    }
+
+    #[test]
+    fn a_sentence_agrees_with_its_number() {
+        let sentence = "{} [packet is|packets are] late: [it counts|they count]";
+        assert_eq!(agreeing(1, sentence), "1 packet is late: it counts");
+        assert_eq!(agreeing(1_200, sentence), "1,200 packets are late: they count");
+        assert_eq!(agreeing(0, "no form"), "no form");
     }
 }

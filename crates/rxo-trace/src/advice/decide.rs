@@ -7,7 +7,7 @@ use super::polls;
 use super::scope::{Scope, by_receiver, several};
 use crate::projection::Costs;
 use crate::report::{Checksums, Decision, Outcome, Receiver, Traffic};
-use crate::words::{count, duration, percent};
+use crate::words::{agreeing, count, duration, percent, plural};
 
 /// The share of a core that coalescing must save to be worth using.
 pub(super) const WORTH_CORES: f64 = 0.01;
@@ -75,9 +75,9 @@ fn nothing_received(traffic: &Traffic, scope: &Scope) -> Option<String> {
     let sentence = || {
         match filtered_packets {
         0 => format!(
-            "This capture cannot say: the host on which it was taken sent all of its {} packets, and received none. \
+            "This capture cannot say: the host on which it was taken sent all of its {}, and received none. \
              Capture what the host receives (tcpdump -Q in).",
-            count(sent)
+            plural(sent, "packet")
         ),
         _ => "This capture cannot say: --flow accepts none of the packets that the host receives. Try another filter."
             .to_owned(),
@@ -189,17 +189,17 @@ fn merged(traffic: &Traffic) -> Option<String> {
     let Traffic { super_packets, super_bytes, merged_packets, merged_bytes, bytes, .. } = *traffic;
     let all_bytes = super_bytes.saturating_add(merged_bytes);
     let what = if super_bytes >= merged_bytes {
-        "that are larger than any link allows, so they were merged before the capture, or not yet segmented"
+        "that [is|are] larger than any link allows, so [it was|they were] merged before the capture, or not yet segmented"
     } else {
-        "that were merged before the capture, as the numbers of the packets after them show (or their length)"
+        "that [was|were] merged before the capture, as the numbers of the packets after [it|them] show (or [its|their] length)"
     };
     is_significant(all_bytes, bytes).then(|| {
-        format!(
-            "This capture cannot say: {} of its bytes are in {} packets {what}. Capture again after `ethtool -K IF gro off \
-             lro off tso off gso off`, or use `rxo analyze --live IF`.",
+        let text = format!(
+            "This capture cannot say: {} of its bytes are in {{}} [packet|packets] {what}. Capture again after `ethtool -K IF \
+             gro off lro off tso off gso off`, or use `rxo analyze --live IF`.",
             percent(all_bytes as f64 / bytes.max(1) as f64),
-            count(super_packets.saturating_add(merged_packets)),
-        )
+        );
+        agreeing(super_packets.saturating_add(merged_packets), &text)
     })
 }
 

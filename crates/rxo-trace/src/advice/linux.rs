@@ -15,6 +15,7 @@
 use super::load::fewer_packets;
 use crate::report::{LinuxAdvice, Outcome};
 use crate::study::PollRule;
+use crate::words::plural;
 
 const MOST_EMPTY_POLLS: u64 = 10;
 /// The index of 75 % in a distribution with steps of 5 %.
@@ -55,7 +56,7 @@ pub(super) fn advice(outcome: &Outcome) -> Option<LinuxAdvice> {
 }
 
 fn frames_because(busy: u64) -> String {
-    let text = format!("rx-frames: 99 % of such polls have at most {busy} packets");
+    let text = format!("rx-frames: 99 % of such polls have at most {}", plural(busy, "packet"));
     if busy > MOST_RX_FRAMES {
         format!("{text}; {MOST_RX_FRAMES} is the most that every driver takes")
     } else {

@@ -10,7 +10,7 @@ use super::polls::is_hypothetical;
 use crate::projection::Costs;
 use crate::report::{Live, LiveRate, LiveReceiver, Report, Traffic};
 use crate::study::{Merged, RateCourse, RateStep, Rates, Watched};
-use crate::words::{count, percent};
+use crate::words::{agreeing, form, percent, plural};
 
 /// The rates of a decision. Each rate has a name, and is the packet rate that this share of the time steps does
 /// not exceed.
@@ -188,12 +188,12 @@ fn lost_share(live: &Live) -> f64 {
 }
 
 fn lost_note(live: &Live) -> String {
-    format!(
-        "{} frames, {} of all, came faster than they were analyzed: the socket lost them, and no figure counts them; the \
-         host itself got them",
-        count(live.lost_packets),
+    let text = format!(
+        "{{}} [frame|frames], {} of all, came faster than [it was|they were] analyzed: the socket lost [it|them], and no figure \
+         counts [it|them]; the host itself got [it|them]",
         percent(lost_share(live))
-    )
+    );
+    agreeing(live.lost_packets, &text)
 }
 
 /// Returns a sentence on frames that were segmented for the analysis; empty if there are none.
@@ -207,9 +207,10 @@ fn merged_remark(live: &Live, watched: &Watched) -> String {
         ""
     };
     format!(
-        " {} frames that the host merged count as the {} packets that must have arrived, all at once.{whole}",
-        count(live.merged_frames),
-        count(live.merged_packets)
+        " {} that the host merged {} as the {} that must have arrived, all at once.{whole}",
+        plural(live.merged_frames, "frame"),
+        form(live.merged_frames, "counts", "count"),
+        plural(live.merged_packets, "packet")
     )
 }
 

@@ -8,7 +8,7 @@ use super::decide::{WORTH_CORES, format_savings};
 use super::load::{Cores, Load};
 use crate::projection::Costs;
 use crate::report::{Outcome, Receiver, Traffic};
-use crate::words::{count, percent};
+use crate::words::{agreeing, form, percent, plural};
 
 /// The packets to which a decision applies, and the effect of coalescing on these packets.
 #[derive(Clone, Debug)]
@@ -32,12 +32,14 @@ impl Scope {
     ) -> Self {
         match receivers.first().filter(|_| is_for_first(receivers, outcome)) {
             Some(host) if host.is_host => {
-                let others = count(outcome.packets.saturating_sub(host.packets));
+                let others = outcome.packets.saturating_sub(host.packets);
+                let do_not = form(others, "does not", "do not");
+                let others = plural(others, "packet");
                 Self::one(
                     host,
                     format!(
-                        " The figures are for {}, on which the capture was taken: {others} \
-                         packets that it sent, or that others receive, do not count.",
+                        " The figures are for {}, on which the capture was taken: {others} that \
+                         it sent, or that others receive, {do_not} count.",
                         host.address
                     ),
                 )
@@ -93,7 +95,7 @@ fn cores(receiver: &Receiver) -> Option<Cores> {
 fn sent(traffic: &Traffic) -> String {
     match traffic.sent_packets {
         0 => String::new(),
-        sent => format!(" {} packets that the host sent do not count.", count(sent)),
+        sent => agreeing(sent, " {} [packet|packets] that the host sent [does|do] not count."),
     }
 }
 
@@ -127,7 +129,7 @@ pub(super) fn by_receiver(
     let each = decided.iter().map(|(receiver, cores)| {
         let Receiver { address, packets, .. } = receiver;
         let verdict = format_savings(*cores, receiver.packets > receiver.deliveries);
-        format!("{address} receives {} packets. {verdict}", count(*packets))
+        format!("{address} receives {}. {verdict}", plural(*packets, "packet"))
     });
     let each: Vec<String> = each.collect();
     let remedy = if is_plain {

@@ -1,8 +1,9 @@
 //! The figure of the traffic over time: packets received, and deliveries to the host.
 
 use super::table::Drawing;
-use crate::figure::{Axis, Figure, Series, number};
+use crate::figure::{Axis, Figure, Series};
 use crate::report::{Course, CourseStep};
+use crate::words::plural;
 
 /// Returns the figure of the traffic over time; `None` if the capture has no duration.
 pub(super) fn drawing(course: &Course) -> Option<Drawing> {
@@ -21,17 +22,18 @@ pub(super) fn drawing(course: &Course) -> Option<Drawing> {
         Series::steps(name, points.chain(end).collect::<Vec<_>>())
     };
     let most = |count: fn(&CourseStep) -> u64| {
-        course.steps.iter().map(count).max().unwrap_or_default() as f64 * per_second
+        let most = course.steps.iter().map(count).max().unwrap_or_default();
+        (most as f64 * per_second).round() as u64
     };
     let figure =
         Figure::new("The traffic over time", Axis::linear(unit), Axis::linear("per second"))
             .with(line("packets that came", |step| step.packets).colour(1))
             .with(line("deliveries to the host's stack", |step| step.deliveries).colour(0))
             .describe(format!(
-                "In {} steps; at most {} packets and {} deliveries a second.",
-                course.steps.len(),
-                number(most(|step| step.packets).round()),
-                number(most(|step| step.deliveries).round())
+                "In {}; at most {} and {} a second.",
+                plural(course.steps.len() as u64, "step"),
+                plural(most(|step| step.packets), "packet"),
+                plural(most(|step| step.deliveries), "delivery")
             ));
     Some(Drawing::low(&figure))
 }

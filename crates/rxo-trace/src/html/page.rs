@@ -12,7 +12,7 @@ use super::table::{Drawing, Section};
 use super::{advice, aggregates, course, flows, live, polls, projection, reasons, sweep, traffic};
 use crate::figure::STYLE;
 use crate::report::{Decision, Outcome, Report, Source};
-use crate::words::{count, duration, percent};
+use crate::words::{duration, percent, plural};
 
 /// The error of an HTML page that cannot be created from a report.
 #[derive(Debug, Error)]
@@ -166,9 +166,9 @@ pub(super) fn tiles(report: &Report) -> Vec<Tile> {
             if decision.is_hypothetical { "Fewer packets, no prediction" } else { "Fewer packets" },
             percent(decision.fewer_packets),
             format!(
-                "{} packets, {} deliveries",
-                count(decision.packets),
-                count(decision.deliveries)
+                "{}, {}",
+                plural(decision.packets, "packet"),
+                plural(decision.deliveries, "delivery")
             ),
         ),
         live::cores(report.live.as_ref(), range).unwrap_or_else(|| cores(decision)),

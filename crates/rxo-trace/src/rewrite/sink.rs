@@ -18,6 +18,7 @@ use super::remark::{End, Remark};
 use super::span::Span;
 use super::{Coalesced, RewriteError, RewriteOutput, merged};
 use crate::numbered::Numbered;
+use crate::words::form;
 
 /// The sink of the engines, which writes the coalesced file.
 #[derive(Debug)]
@@ -210,7 +211,8 @@ impl<'w> Sink<'w> {
     fn comment(&self, aggregate: &Aggregate<'_, Numbered>) -> String {
         let (segments, bytes) = (aggregate.segment_count(), aggregate.payload_bytes());
         let reason = if self.is_early { EARLY } else { aggregate.flush_reason().name() };
-        format!("rxo: {segments} segments, {bytes} bytes of payload, flushed: {reason}")
+        let noun = form(bytes.into(), "byte", "bytes");
+        format!("rxo: {segments} segments, {bytes} {noun} of payload, flushed: {reason}")
     }
 
     /// Returns the remark of an aggregate of the records `all`. `network_at` is the offset of the records' IP

@@ -1,7 +1,7 @@
 //! The notes of a report: facts and remedies for the user, one sentence each.
 
 use crate::report::{Checksums, Encapsulation, Report, Traffic};
-use crate::words::count;
+use crate::words::{agreeing, count, form, plural};
 
 /// The minimum number of unfinished checksums for which the report has a note. Fewer may be a coincidence,
 /// because one in 32,768 wrong checksums looks unfinished.
@@ -35,24 +35,24 @@ pub(super) fn of(report: &Report) -> Vec<String> {
     .collect()
 }
 
-/// Returns `text` with `{}` replaced by `number`, as a note; `None` if `number` is 0.
+/// Returns `text` for `number`, as a note; `None` if `number` is 0.
 fn counted(number: u64, text: &str) -> Option<String> {
-    (number > 0).then(|| text.replace("{}", &count(number)))
+    (number > 0).then(|| agreeing(number, text))
 }
 
-const SHORT: &str = "{} packets are shorter than their IP header says, although the capture calls them complete: they count \
-                     with the length in their header, and as truncated";
-const SUPER_PACKETS: &str = "{} packets are larger than any link allows: they were captured before the sender's card segmented them, or after the \
-     receiver merged them; to capture the wire's packets, first run `ethtool -K IF gro off lro off tso off gso off`";
-const MERGED: &str = "{} packets were merged from several segments before the capture, although a link could carry them: to capture the \
+const SHORT: &str = "{} [packet is|packets are] shorter than [its|their] IP header says, although the capture calls [it|them] complete: \
+                     [it counts|they count] with the length in [its|their] header, and as truncated";
+const SUPER_PACKETS: &str = "{} [packet is|packets are] larger than any link allows: [it was|they were] captured before the sender's card segmented \
+     [it|them], or after the receiver merged [it|them]; to capture the wire's packets, first run `ethtool -K IF gro off lro off tso off gso off`";
+const MERGED: &str = "{} [packet was|packets were] merged from several segments before the capture, although a link could carry [it|them]: to capture the \
      wire's packets, first run `ethtool -K IF gro off lro off`";
-const SEALED: &str = "{} packets are in an encapsulation that cannot be read, and passed unchanged: encrypted, or not IP";
-const UNSERVED: &str = "{} packets came on interfaces for which there was no memory, and passed unchanged; --no-advice or fewer sweep values \
+const SEALED: &str = "{} [packet is|packets are] in an encapsulation that cannot be read, and passed unchanged: encrypted, or not IP";
+const UNSERVED: &str = "{} [packet|packets] came on interfaces for which there was no memory, and passed unchanged; --no-advice or fewer sweep values \
      leave room for more";
-const UNKNOWN_LINK: &str = "{} packets have an unknown link type (known are Ethernet, Linux cooked, raw IP, loopback, PPP and 802.11), and passed \
+const UNKNOWN_LINK: &str = "{} [packet has|packets have] an unknown link type (known are Ethernet, Linux cooked, raw IP, loopback, PPP and 802.11), and passed \
      unchanged";
 const STEPS_BACK: &str =
-    "the capture's time went back {} times; it was treated as standing still there";
+    "the capture's time went back {} [time|times]; it was treated as standing still there";
 
 fn offload(checksums: &Checksums) -> Option<String> {
     let Checksums { unfinished, sender_offload, mode, .. } = checksums;
@@ -81,9 +81,10 @@ fn wrong(checksums: &Checksums) -> Option<String> {
     let Checksums { wrong, right, .. } = *checksums;
     (wrong > 0).then(|| {
         format!(
-            "{} of {} checksums are wrong; packets with a wrong one were not coalesced",
+            "{} of {} {} wrong; packets with a wrong one were not coalesced",
             count(wrong),
-            count(wrong + right)
+            plural(wrong + right, "checksum"),
+            form(wrong, "is", "are")
         )
     })
 }
@@ -91,15 +92,18 @@ fn wrong(checksums: &Checksums) -> Option<String> {
 fn cut(traffic: &Traffic) -> Option<String> {
     let Traffic { cut_packets, checksums, .. } = traffic;
     let done = match checksums.mode.as_str() {
-        "auto" => "their checksums count as right; --checksum verify refuses them",
-        "trust" => "they were coalesced without verification (--checksum trust)",
+        "auto" => {
+            "[its checksum counts|their checksums count] as right; --checksum verify refuses [it|them]"
+        }
+        "trust" => "[it was|they were] coalesced without verification (--checksum trust)",
         _ => {
-            "their checksums cannot be verified, so they were not coalesced; --checksum trust does, or \
-             capture whole packets (tcpdump -s 0)"
+            "[its checksum|their checksums] cannot be verified, so [it was|they were] not coalesced; --checksum trust does, \
+             or capture whole packets (tcpdump -s 0)"
         }
     };
-    (checksums.cut > 0)
-        .then(|| format!("the capture truncated {} packets: {done}", count(*cut_packets)))
+    (checksums.cut > 0).then(|| {
+        agreeing(*cut_packets, &format!("the capture truncated {{}} [packet|packets]: {done}"))
+    })
 }
 
 /// Returns the note that not every host accepts coalesced datagrams; `None` if no datagrams were coalesced.
@@ -137,8 +141,8 @@ fn encapsulations(traffic: &Traffic) -> Option<String> {
         .collect();
     (!removed.is_empty()).then(|| {
         format!(
-            "of {} packets {}: the packets inside were coalesced, as a host does that ends the tunnel or the link",
-            count(traffic.packets),
+            "of {} {}: the packets inside were coalesced, as a host does that ends the tunnel or the link",
+            plural(traffic.packets, "packet"),
             removed.join(", ")
         )
     })
@@ -146,25 +150,27 @@ fn encapsulations(traffic: &Traffic) -> Option<String> {
 
 fn duplicates(traffic: &Traffic) -> Option<String> {
     let Traffic { duplicate_packets, are_duplicates_left_out, .. } = *traffic;
-    let done =
-        if are_duplicates_left_out { "were left out (--dedup)" } else { "--dedup leaves them out" };
-    (duplicate_packets > 0).then(|| {
-        format!(
-            "{} packets are in the capture twice within a millisecond, as from a mirror port or from `-i any` on a \
-             bridge: {done}",
-            count(duplicate_packets)
-        )
-    })
+    let done = if are_duplicates_left_out {
+        "[was|were] left out (--dedup)"
+    } else {
+        "--dedup leaves [it|them] out"
+    };
+    let text = format!(
+        "{{}} [packet is|packets are] in the capture twice within a millisecond, as from a mirror port or from `-i any` on a \
+         bridge: {done}"
+    );
+    counted(duplicate_packets, &text)
 }
 
 fn untracked(traffic: &Traffic) -> Option<String> {
     let Traffic { untracked_packets, flows, .. } = traffic;
     (*untracked_packets > 0).then(|| {
         format!(
-            "there are more than {} flows; the {} packets of later flows count in all \
-             totals, but in no flow's figures; --flow selects fewer",
-            count(*flows),
-            count(*untracked_packets)
+            "there are more than {}; the {} of later flows {} in all totals, but in no flow's figures; --flow selects \
+             fewer",
+            plural(*flows, "flow"),
+            plural(*untracked_packets, "packet"),
+            form(*untracked_packets, "counts", "count")
         )
     })
 }
@@ -189,9 +195,9 @@ fn overruns(report: &Report) -> Option<String> {
     let overruns = report.outcome.ring_overruns;
     (overruns > 0).then(|| {
         format!(
-            "{} polls began early because 4,096 packets waited; a real receive ring would \
+            "{} began early because 4,096 packets waited; a real receive ring would \
              have lost packets with --poll {}",
-            count(overruns),
+            plural(overruns, "poll"),
             report.outcome.poll
         )
     })
@@ -203,11 +209,60 @@ fn cuts(report: &Report) -> Option<String> {
     let outcome = &report.outcome;
     (outcome.eliminated_error > 0).then(|| {
         format!(
-            "parts were cut where the traffic did not pause long enough for --poll {}: {} packets are \
+            "parts were cut where the traffic did not pause long enough for --poll {}: {} {} \
              eliminated, give or take {}",
             outcome.poll,
-            count(outcome.eliminated),
+            plural(outcome.eliminated, "packet"),
+            form(outcome.eliminated, "is", "are"),
             count(outcome.eliminated_error)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Outcome;
+
+    /// A report in which every note that counts packets counts one.
+    fn of_one() -> Report {
+        let traffic = Traffic {
+            packets: 1,
+            short_packets: 1,
+            super_packets: 1,
+            merged_packets: 1,
+            sealed_packets: 1,
+            duplicate_packets: 1,
+            unserved_packets: 1,
+            unknown_link_packets: 1,
+            untracked_packets: 1,
+            flows: 1,
+            steps_back: 1,
+            cut_packets: 1,
+            checksums: Checksums {
+                mode: "verify".into(),
+                wrong: 1,
+                cut: 1,
+                ..Checksums::default()
+            },
+            ..Traffic::default()
+        };
+        let outcome =
+            Outcome { ring_overruns: 1, eliminated: 1, eliminated_error: 1, ..Outcome::default() };
+        Report { traffic, outcome, ..Report::default() }
+    }
+
+    #[test]
+    fn one_packet_is_singular_in_every_note() {
+        let notes = of(&of_one());
+        assert_eq!(notes.len(), 13, "{notes:#?}");
+        for note in &notes {
+            let after = note.split("1 ").skip(1).map(|rest| rest.split(' ').next().unwrap());
+            let nouns: Vec<&str> = after.map(|word| word.trim_end_matches([':', ';'])).collect();
+            assert!(nouns.iter().all(|noun| *noun == "of" || !noun.ends_with('s')), "{note}");
+            assert!(!note.contains(['[', '|', ']', '{']), "{note}");
+        }
+        assert!(notes.iter().any(|note| note.starts_with("the capture truncated 1 packet: its ")));
+        assert!(notes.iter().any(|note| note.starts_with("1 of 1 checksum is wrong")));
+    }
 }

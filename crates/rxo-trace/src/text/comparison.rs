@@ -5,6 +5,7 @@ use rxo_console::table::Table;
 
 use super::units::{bytes, time};
 use crate::study::compare;
+use crate::words::plural;
 
 /// Formats the table of a comparison as text, without a line end after the last line. Allocates.
 #[must_use]
@@ -36,9 +37,9 @@ pub fn comparison(compared: &compare::ComparisonTable) -> String {
     }
     let partial = compared.partial.as_ref().map(|why| format!("\nPARTIAL: {why}"));
     format!(
-        "{} packets, {}; poll {}\n\n{}\n\nhold: from arrival to delivery. copied: payload of aggregates, by a sink that \
+        "{}, {}; poll {}\n\n{}\n\nhold: from arrival to delivery. copied: payload of aggregates, by a sink that \
          cannot gather.\nlate segments: behind later text of their flow. Costs: {}.{}",
-        grouped(compared.packets),
+        plural(compared.packets, "packet"),
         bytes(compared.bytes),
         compared.poll,
         table.render(),

@@ -1,12 +1,11 @@
 //! The headline of a report as text: eliminated packets, cores without and with coalescing, waiting times, and
 //! the decision whether coalescing is worth it.
 
-use rxo_console::numbers::grouped;
-
 use super::live;
 use super::units::time;
 use crate::projection::Costs;
 use crate::report::{Decision, Receiver, Report, TriedPoll};
+use crate::words::plural;
 
 pub(super) fn text(report: &Report) -> String {
     let Report { decision, .. } = report;
@@ -55,19 +54,19 @@ fn one(receiver: &Receiver) -> String {
     };
     let host = if receiver.is_host { ", the capturing host" } else { "" };
     format!(
-        "{address}{host}: {} packets, {:.1} % fewer{cores}",
-        grouped(*packets),
+        "{address}{host}: {}, {:.1} % fewer{cores}",
+        plural(*packets, "packet"),
         100.0 * fewer_packets
     )
 }
 
 fn packets(decision: &Decision) -> String {
     format!(
-        "{}{:.1} % fewer for the host's stack: {} deliveries of {} packets, with --poll {}",
+        "{}{:.1} % fewer for the host's stack: {} of {}, with --poll {}",
         if decision.is_hypothetical { "no prediction: " } else { "" },
         100.0 * decision.fewer_packets,
-        grouped(decision.deliveries),
-        grouped(decision.packets),
+        plural(decision.deliveries, "delivery"),
+        plural(decision.packets, "packet"),
         decision.poll
     )
 }

@@ -7,6 +7,7 @@ use rxo_console::table::Table;
 use super::decision::three_digits;
 use super::units::time;
 use crate::report::{HostSettings, Live, LiveRate, LiveReceiver};
+use crate::words::plural;
 
 pub(super) fn text(live: &Live) -> String {
     let head = ["receiver", "rate", "packets/s", "Gbit/s", "cores without", "today", "with it", ""];
@@ -40,12 +41,12 @@ pub(crate) fn watched(live: &Live) -> String {
         lost => format!("{} LOST by the socket", grouped(lost)),
     };
     format!(
-        "{} for {}: {} frames, {} of them merged from {} packets; {lost}",
+        "{} for {}: {}, {} of them merged from {}; {lost}",
         live.interface,
         time(live.watched_ns),
-        grouped(live.frames),
+        plural(live.frames, "frame"),
         grouped(live.merged_frames),
-        grouped(live.merged_packets)
+        plural(live.merged_packets, "packet")
     )
 }
 

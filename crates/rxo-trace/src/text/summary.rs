@@ -6,6 +6,7 @@ use rxo_console::numbers::{gbit_per_s, grouped, ratio};
 
 use super::units::{bytes, percent, time};
 use crate::report::{Checksums, Outcome, Report, Source, Traffic, utc};
+use crate::words::{form, plural};
 
 /// The maximum number of captures that are listed. A study on a cluster may read thousands of captures.
 const MOST_SOURCES: usize = 20;
@@ -19,8 +20,8 @@ pub(super) fn text(report: &Report) -> String {
         lines.push(("captures", format!("and {} more", grouped(more as u64))));
     }
     if let Some(filter) = &report.filter {
-        let left_out = grouped(traffic.filtered_packets);
-        lines.push(("filter", format!("{filter}; {left_out} packets left out")));
+        let left_out = plural(traffic.filtered_packets, "packet");
+        lines.push(("filter", format!("{filter}; {left_out} left out")));
     }
     lines.extend([("traffic", packets(traffic)), ("segments", segments(traffic))]);
     lines.extend((traffic.udp_packets > 0).then(|| ("datagrams", datagrams(traffic))));
@@ -43,15 +44,15 @@ fn capture(source: &Source) -> String {
         0 => String::new(),
         _ => format!(" in {} from {}", time(*duration_ns), utc(*started_at_ns)),
     };
-    format!("{name} ({format}): {} packets{when}{cut}", grouped(*packets))
+    format!("{name} ({format}): {}{when}{cut}", plural(*packets, "packet"))
 }
 
 fn packets(traffic: &Traffic) -> String {
     let Traffic { packets, duration_ns, active_ns, .. } = *traffic;
     let duration = Duration::from_nanos(active_ns);
     format!(
-        "{} packets, {}, {}, {} ({:.3} Gbit/s, {} packets/s)",
-        grouped(packets),
+        "{}, {}, {}, {} ({:.3} Gbit/s, {} packets/s)",
+        plural(packets, "packet"),
         bytes(traffic.bytes),
         flows(traffic),
         time(duration_ns),
@@ -63,8 +64,8 @@ fn packets(traffic: &Traffic) -> String {
 /// Formats the number of flows by protocol. UDP is mentioned only if there are UDP flows.
 fn flows(traffic: &Traffic) -> String {
     let Traffic { flows, udp_flows, .. } = *traffic;
-    let tcp = format!("{} TCP flows", grouped(flows.saturating_sub(udp_flows)));
-    let udp = format!("{} UDP flows", grouped(udp_flows));
+    let tcp = plural(flows.saturating_sub(udp_flows), "TCP flow");
+    let udp = plural(udp_flows, "UDP flow");
     match udp_flows {
         0 => tcp,
         _ if udp_flows == flows => udp,
@@ -75,11 +76,11 @@ fn flows(traffic: &Traffic) -> String {
 fn segments(traffic: &Traffic) -> String {
     let Traffic { packets, tcp_packets, data_segments, pure_acks, .. } = *traffic;
     format!(
-        "{} TCP: {} with data, {} pure ACKs ({} of all packets; {} of them, {}, could be aggregated \
+        "{} TCP: {} with data, {} ({} of all packets; {} of them, {}, could be aggregated \
          with the one before)",
         grouped(tcp_packets),
         grouped(data_segments),
-        grouped(pure_acks),
+        plural(pure_acks, "pure ACK"),
         percent(pure_acks, packets),
         grouped(traffic.aggregatable_pure_acks),
         percent(traffic.aggregatable_pure_acks, pure_acks)
@@ -111,11 +112,15 @@ fn policy(outcome: &Outcome) -> String {
         let found = outcome.settings.iter().find(|(name, _)| name == wanted);
         found.map_or("", |(_, value)| value.as_str())
     };
+    let limit = |wanted: &str, one: &str| match setting(wanted) {
+        "1" => format!("1 {one}"),
+        value => format!("{value} {one}s"),
+    };
     format!(
-        "{}, {} segments, {} flows, hold {}; poll {} (mean {:.1} packets)",
+        "{}, {}, {}, hold {}; poll {} (mean {:.1} packets)",
         outcome.policy,
-        setting("max_segments"),
-        setting("flows"),
+        limit("max_segments", "segment"),
+        limit("flows", "flow"),
         setting("hold"),
         outcome.poll,
         outcome.packets_per_poll.mean
@@ -125,11 +130,12 @@ fn policy(outcome: &Outcome) -> String {
 fn eliminated(outcome: &Outcome) -> String {
     let Outcome { eliminated, packets, deliveries, eliminated_per_10_000, .. } = *outcome;
     format!(
-        "{} of {} packets, {eliminated_per_10_000:.0} of 10,000; {} deliveries are left, {:.2} \
+        "{} of {}, {eliminated_per_10_000:.0} of 10,000; {} {} left, {:.2} \
          packets each",
         grouped(eliminated),
-        grouped(packets),
-        grouped(deliveries),
+        plural(packets, "packet"),
+        plural(deliveries, "delivery"),
+        form(deliveries, "is", "are"),
         ratio(packets as f64, deliveries as f64)
     )
 }
@@ -137,9 +143,9 @@ fn eliminated(outcome: &Outcome) -> String {
 fn tunnels(outcome: &Outcome) -> String {
     let Outcome { tunnelled, tunnelled_deliveries, .. } = *outcome;
     format!(
-        "{} TCP segments inside VXLAN and Geneve in {} deliveries, {:.2} segments each",
-        grouped(tunnelled),
-        grouped(tunnelled_deliveries),
+        "{} inside VXLAN and Geneve in {}, {:.2} segments each",
+        plural(tunnelled, "TCP segment"),
+        plural(tunnelled_deliveries, "delivery"),
         ratio(tunnelled as f64, tunnelled_deliveries as f64)
     )
 }

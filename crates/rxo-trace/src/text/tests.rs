@@ -80,6 +80,33 @@ fn the_summary_says_what_was_eliminated_and_what_ended_it() {
 }
 
 #[test]
+fn one_is_singular_in_the_summary() {
+    let mut report = report();
+    (report.decision.packets, report.decision.deliveries) = (1, 1);
+    let Report { traffic, outcome, .. } = &mut report;
+    (traffic.packets, traffic.bytes, traffic.flows, traffic.pure_acks) = (1, 1, 1, 1);
+    (outcome.packets, outcome.deliveries, outcome.eliminated) = (1, 1, 0);
+    (outcome.tunnelled, outcome.tunnelled_deliveries) = (1, 1);
+    outcome.settings = ["max_segments", "flows"].map(|name| (name.into(), "1".into())).into();
+    traffic.filtered_packets = 1;
+    report.sources[0].packets = 1;
+    report.filter = Some("tcp".into());
+    let text = text(&report);
+    for part in [
+        "1 delivery of 1 packet, with --poll",
+        "a.pcap (pcap): 1 packet in",
+        "tcp; 1 packet left out",
+        "traffic     1 packet, 1 byte, 1 TCP flow, ",
+        "with data, 1 pure ACK (",
+        "linux-gro, 1 segment, 1 flow, hold",
+        "0 of 1 packet, 7500 of 10,000; 1 delivery is left",
+        "1 TCP segment inside VXLAN and Geneve in 1 delivery",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+#[test]
 fn a_sweep_is_a_list_or_a_grid() {
     let axis = |key: &str, values: [&str; 2]| SweepAxis {
         key: key.into(),

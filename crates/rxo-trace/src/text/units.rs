@@ -2,6 +2,8 @@
 
 use rxo_console::numbers::ratio;
 
+use crate::words::form;
+
 /// Formats `part` as a percentage of `whole`.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * ratio(part as f64, whole as f64))
@@ -9,7 +11,8 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
 
 /// Formats a number of bytes in decimal units, such as MB.
 pub(super) fn bytes(count: u64) -> String {
-    scaled(count, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "bytes")])
+    let one = form(count, "byte", "bytes");
+    scaled(count, &[(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, one)])
 }
 
 /// Formats a number of nanoseconds in a suitable unit.
@@ -38,6 +41,7 @@ mod tests {
     fn values_have_about_three_digits() {
         let rows = [
             (bytes(0), "0 bytes"),
+            (bytes(1), "1 byte"),
             (bytes(999), "999 bytes"),
             (bytes(1_234), "1.23 kB"),
             (bytes(65_535), "65.5 kB"),

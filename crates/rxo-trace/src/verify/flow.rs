@@ -11,6 +11,7 @@ use rxo_wire::TcpFlags;
 use super::facts::{CONGESTION, Facts, Inner, Last, Segment, Steady, Whole};
 use super::{Kind, Side};
 use crate::rewrite::note::BadNote;
+use crate::words::form;
 
 /// A packet that has not been compared completely yet.
 #[derive(Debug)]
@@ -208,7 +209,7 @@ impl Flow {
         if matches!(unit.facts, Facts::Tcp(_)) {
             self.offset += step as u64;
         } else if !end_together(front, unit, step) {
-            let text = |bytes: usize| format!("{bytes} bytes, one datagram or several");
+            let text = |bytes: usize| format!("{}, one datagram or several", sized(bytes));
             let bytes = [front.bytes.len(), unit.bytes.as_ref().len()];
             let found = (Kind::Datagrams, text(bytes[0]), text(bytes[1]));
             tally.undecided = Some(mismatch(front, unit, self.offset, found).seen_from(side));
@@ -275,7 +276,7 @@ impl Flow {
         let front = waiting.units.front()?;
         let text = match front.facts {
             Facts::Tcp(part) => describe(&part, front),
-            Facts::Whole(_) => format!("a packet of {} bytes", front.bytes.len()),
+            Facts::Whole(_) => format!("a packet of {}", sized(front.bytes.len())),
         };
         let found = Mismatch {
             kind: Kind::Missing,
@@ -387,8 +388,13 @@ fn describe<B: AsRef<[u8]>>(part: &Segment, unit: &Unit<B>) -> String {
     let seq = part.seq.wrapping_add(unit.done as u32);
     match unit.rest().len() {
         0 => format!("no payload, {:?}, SEQ {seq}", part.steady.flags | part.ending),
-        bytes => format!("{bytes} bytes from SEQ {seq}"),
+        bytes => format!("{} from SEQ {seq}", sized(bytes)),
     }
+}
+
+/// Formats a number of bytes with all its digits, without groups: readers compare two of them.
+fn sized(bytes: usize) -> String {
+    format!("{bytes} {}", form(bytes as u64, "byte", "bytes"))
 }
 
 fn steady(a: Steady, b: Steady) -> Option<DifferenceTexts> {
@@ -453,7 +459,7 @@ fn wholes<A: AsRef<[u8]>, B: AsRef<[u8]>>(
     }
     let text = |bytes: &[u8], part: Whole| match bytes.get(place) {
         Some(byte) => format!("byte {place} is {byte:#04x}"),
-        None => format!("{} bytes of {}", bytes.len(), part.original_bytes),
+        None => format!("{} of {}", sized(bytes.len()), part.original_bytes),
     };
     Err((Kind::Packet, text(a_rest, a_part), text(b_rest, b_part)))
 }

@@ -23,6 +23,14 @@ fn everything_of_the_report_is_on_the_page() {
 }
 
 #[test]
+fn one_packet_is_singular_on_the_page() {
+    let mut report = fixture::report();
+    (report.decision.packets, report.decision.deliveries) = (1, 1);
+    let page = html::page(&report).unwrap();
+    assert!(page.contains("1 packet, 1 delivery<"));
+}
+
+#[test]
 fn nothing_on_the_page_is_fetched() {
     let page = html::page(&fixture::hostile()).unwrap();
     for part in ["<link rel=\"stylesheet", "src=\"", "@import", "url(", "<iframe", "<object"] {
