@@ -9,6 +9,7 @@
 //! inseq_timeout = "52us"  # only with base = "juggler"; ofo_timeout likewise
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -61,6 +62,7 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<NamedPolicy, Fault> {
     })?;
     let empty = Table::default();
     let table = root.as_table().unwrap_or(&empty);
+    refuse_second_spellings(table).map_err(|fault| fault.of(text))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let name = field(text, table, NAME)?.map_or(stem, |(name, _)| name);
     let (base, at) = field(text, table, BASE)?.ok_or_else(|| {
@@ -80,6 +82,23 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<NamedPolicy, Fault> {
         set(&mut policy, (key, value)).map_err(|fault| fault.of(text))?;
     }
     Ok(NamedPolicy::of_policy(&name, policy))
+}
+
+/// Refuses a setting that is given with `-` and again with `_` in its name, because one value would silently win.
+///
+/// # Errors
+/// Names both spellings, at the second one in the file.
+fn refuse_second_spellings(table: &Table<'_>) -> Result<(), AtByte> {
+    let mut known: BTreeMap<String, &Key<'_>> = BTreeMap::new();
+    for key in table.keys() {
+        if let Some(other) = known.insert(key.name.replace('-', "_"), key) {
+            let second = if key.span.start > other.span.start { key } else { other };
+            let message =
+                format!("{} and {} are one setting; leave one of them out", other.name, key.name);
+            return Err(AtByte(second.span.start, message));
+        }
+    }
+    Ok(())
 }
 
 fn is_ours(key: &Key<'_>) -> bool {
@@ -208,11 +227,35 @@ mod tests {
             ("base = \"juggler\"\nudp = \"equal\"", "2:1: udp has no effect on juggler, which"),
             ("base = \"juggler\"\nmax-acks = 8", "2:1: max-acks has no effect on juggler, which"),
             ("base = \"none\"\nflows = ", "2:9: "),
+            (
+                "base = \"none\"\nmax_segments = 16\nmax-segments = 8",
+                "3:1: max-segments and max_segments are one setting; leave one of them out",
+            ),
+            (
+                "max-acks = 8\nbase = \"none\"\nmax_acks = 8",
+                "3:1: max-acks and max_acks are one setting; leave one of them out",
+            ),
+            (
+                "base = \"juggler\"\nmax-hold = \"1ms\"\nmax_hold = \"1ms\"",
+                "3:1: max-hold and max_hold are one setting; leave one of them out",
+            ),
         ];
         for (text, message) in rows {
             let error = parsed(text).unwrap_err();
             assert!(error.starts_with(message), "{text}: {error}");
             assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn no_setting_can_be_given_in_both_spellings() {
+        let policy = Policy::linux_gro();
+        let names = policy.settings().map(|(name, _)| name);
+        for name in names.filter(|name| name.contains('_')) {
+            let other = name.replace('_', "-");
+            let error = parsed(&format!("base = \"none\"\n{other} = 1\n{name} = 1\n"));
+            let wanted = format!("3:1: {other} and {name} are one setting; leave one of them out");
+            assert_eq!(error.unwrap_err(), wanted);
         }
     }
 }
