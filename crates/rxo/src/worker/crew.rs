@@ -5,12 +5,15 @@
 //! one, whose answers are not changed.
 
 use std::sync::Arc;
+#[cfg(feature = "driver")]
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rxo_coalesce::Policy;
 
-use super::{Coalesce, Misfit, Moment, PolicyInForce, Question, Readings, WorkerConfig};
+#[cfg(feature = "driver")]
+use super::WorkerConfig;
+use super::{Coalesce, Misfit, Moment, PolicyInForce, Question, Readings};
 use crate::desk::{Desk, Reply};
 
 /// The desks of the workers of a run, one for each worker. Other threads use them to put questions to all
@@ -18,10 +21,13 @@ use crate::desk::{Desk, Reply};
 #[derive(Clone, Debug)]
 pub struct Crew {
     desks: Arc<[Desk<Question>]>,
+    /// The counter of each worker's turns.
+    #[cfg(feature = "driver")]
     turns: &'static [Turns],
 }
 
 /// The counter of one worker's turns, alone in its cache lines because each worker writes its own.
+#[cfg(feature = "driver")]
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Turns(AtomicU64);
@@ -43,8 +49,11 @@ impl Crew {
     /// ```
     #[must_use]
     pub fn new(workers: usize) -> Self {
-        let turns: Vec<_> = (0..workers).map(|_| Turns::default()).collect();
-        Self { desks: (0..workers).map(|_| Desk::new()).collect(), turns: turns.leak() }
+        Self {
+            desks: (0..workers).map(|_| Desk::new()).collect(),
+            #[cfg(feature = "driver")]
+            turns: (0..workers).map(|_| Turns::default()).collect::<Vec<_>>().leak(),
+        }
     }
 
     /// Returns the number of workers.
@@ -69,6 +78,7 @@ impl Crew {
     }
 
     /// Returns the configurations of all workers: `config`, each with its own desk and counter of turns.
+    #[cfg(feature = "driver")]
     pub(crate) fn configs(&self, config: &WorkerConfig) -> Vec<WorkerConfig> {
         let each = self.desks.iter().zip(self.turns);
         let with = |(desk, turns): (&Desk<Question>, &'static Turns)| WorkerConfig {
@@ -130,6 +140,7 @@ impl Crew {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "driver")]
     use std::sync::atomic::Ordering;
     use std::thread;
 
@@ -199,6 +210,7 @@ mod tests {
         });
     }
 
+    #[cfg(feature = "driver")]
     #[test]
     fn each_worker_counts_its_own_turns() {
         let crew = Crew::new(2);

@@ -271,6 +271,7 @@ where
     }
 
     /// Returns the devices while the worker does not run.
+    #[cfg(feature = "driver")]
     pub(crate) fn devices(&mut self) -> (Duplex<&mut NI, &mut NO>, Duplex<&mut HI, &mut HO>) {
         let Self { to_host, to_nic, .. } = self;
         let nic = Duplex { source: &mut to_host.source, sink: &mut to_nic.outlet.sink };

@@ -75,6 +75,8 @@ pub(super) fn run(scene: &Scene, report: &mut Report) -> Result<()> {
     }
     let without_captures = "check --quiet -p rxo --no-default-features --features driver,host";
     scene.cargo(without_captures).run()?;
+    // The core of the facade alone, in which nothing may be left over that only a driver calls.
+    scene.cargo("check --quiet -p rxo --no-default-features").linted().run()?;
     if has_core(scene, OTHER_LIBRARY)? {
         scene.cargo(&format!("check --quiet -p rxo-cli --target {OTHER_LIBRARY}")).run()?;
     } else {

@@ -241,6 +241,7 @@ where
     }
 
     /// Returns the sources of the nic's queues, and of the guests whose threads have ended, while nothing runs.
+    #[cfg(feature = "driver")]
     pub(crate) fn sources(
         &mut self,
     ) -> (impl Iterator<Item = &mut NI>, impl Iterator<Item = &mut HI>) {
