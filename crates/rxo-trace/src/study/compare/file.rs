@@ -19,7 +19,7 @@ use thiserror::Error;
 use toml_span::Value;
 use toml_span::value::{Key, Table};
 
-use super::named::{JUGGLER, NamedPolicy};
+use super::named::{JUGGLER, NOT_IN_ONE_LINE, NamedPolicy, is_in_one_line};
 use crate::study::time::parse_time;
 
 /// An error in a file: line and column, counted from 1, and the message.
@@ -37,8 +37,20 @@ impl Fault {
         let before = text.get(..at).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Self { line, column, message }
+        Self { line, column, message: in_one_line(&message) }
     }
+}
+
+/// Returns `message` with control characters as escapes, because what it repeats from the file may have line breaks.
+fn in_one_line(message: &str) -> String {
+    let mut line = String::with_capacity(message.len());
+    for letter in message.chars() {
+        match letter {
+            letter if letter.is_control() => line.extend(letter.escape_default()),
+            letter => line.push(letter),
+        }
+    }
+    line
 }
 
 const NAME: &str = "name";
@@ -64,7 +76,14 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<NamedPolicy, Fault> {
     let table = root.as_table().unwrap_or(&empty);
     refuse_second_spellings(table).map_err(|fault| fault.of(text))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let name = field(text, table, NAME)?.map_or(stem, |(name, _)| name);
+    let name = match field(text, table, NAME)? {
+        Some((name, at)) if !is_in_one_line(&name) => {
+            let message = format!("{NAME}: {name:?} {NOT_IN_ONE_LINE}");
+            return Err(Fault::at(text, at, message));
+        }
+        Some((name, _)) => name,
+        None => stem,
+    };
     let (base, at) = field(text, table, BASE)?.ok_or_else(|| {
         Fault::at(text, 0, format!("{BASE} is missing; write {BASE} = \"linux-gro\""))
     })?;
@@ -227,6 +246,17 @@ mod tests {
             ("base = \"juggler\"\nudp = \"equal\"", "2:1: udp has no effect on juggler, which"),
             ("base = \"juggler\"\nmax-acks = 8", "2:1: max-acks has no effect on juggler, which"),
             ("base = \"none\"\nflows = ", "2:9: "),
+            (
+                "base = \"none\"\nname = \"a\\nb\"",
+                "2:9: name: \"a\\nb\" has a line break or another control character; leave it out",
+            ),
+            (
+                "name = \"\\u001b[31mred\"",
+                "1:9: name: \"\\u{1b}[31mred\" has a line break or another",
+            ),
+            ("name = \"\"\"\na\nb\"\"\"", "2:1: name: \"a\\nb\" has a line break or another"),
+            ("base = \"none\"\n\"a\\nb\" = 1", "2:2: there is no key `a\\nb`; besides name"),
+            ("base = \"none\"\nhold = \"a\\tb\\n\"", "2:9: hold=a\\tb\\n is invalid: "),
             (
                 "base = \"none\"\nmax_segments = 16\nmax-segments = 8",
                 "3:1: max-segments and max_segments are one setting; leave one of them out",

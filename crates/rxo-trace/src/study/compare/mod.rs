@@ -29,6 +29,7 @@ pub use named::{NamedPolicy, PolicyError};
 pub use table::{ComparisonTable, PolicyOutcome};
 
 use self::counts::{DeliveryCounts, FlowNumbers};
+use self::named::{NOT_IN_ONE_LINE, is_in_one_line};
 use super::packet_kind::PacketKind;
 use super::replay::{Receive, Replay};
 use super::{ChecksumMode, Clock, Ended, PollRule, UNKNOWN_LINK, checksum_status, intake};
@@ -106,9 +107,13 @@ impl PolicyComparison {
     /// Begins a comparison.
     ///
     /// # Errors
-    /// [`PolicyError`] if two policies have the same name, or a number in a policy is out of range.
+    /// [`PolicyError`] if two policies have the same name, a name has a control character, or a number in a policy is out
+    /// of range.
     pub fn new(policies: Vec<NamedPolicy>, settings: Settings) -> Result<Self, PolicyError> {
         let seed = RandomState::new().hash_one(0);
+        if let Some(name) = policies.iter().map(NamedPolicy::name).find(|it| !is_in_one_line(it)) {
+            return Err(PolicyError(format!("{name:?}: the name of a policy {NOT_IN_ONE_LINE}")));
+        }
         let mut known = BTreeSet::new();
         if let Some(twice) = policies.iter().find(|it| !known.insert(it.name())) {
             let name = twice.name();
@@ -264,4 +269,32 @@ fn engines(
     let trust = settings.checksums == ChecksumMode::Trust;
     let engine = |it: &NamedPolicy| it.engine(settings.poll, link, trust, seed);
     policies.iter().map(engine).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rxo_coalesce::Policy;
+
+    use super::*;
+
+    #[test]
+    fn a_name_stays_in_its_cell_of_the_table() {
+        let settings = Settings {
+            poll: "time:50us".parse().unwrap(),
+            checksums: ChecksumMode::Auto,
+            costs: Costs::ASSUMED,
+            costs_from: "assumed".to_owned(),
+            rate_gbit_per_s: 10.0,
+        };
+        let begin = |name| {
+            let policies = vec![NamedPolicy::of_policy(name, Policy::linux_gro())];
+            PolicyComparison::new(policies, settings.clone())
+        };
+        assert!(begin("näher an 1 %").is_ok());
+        for (name, shown) in [("a\nb", "\"a\\nb\""), ("a\u{7f}", "\"a\\u{7f}\"")] {
+            let error = begin(name).unwrap_err().to_string();
+            let wanted = format!("{shown}: the name of a policy has a line break or another");
+            assert!(error.starts_with(&wanted) && !error.contains('\n'), "{error}");
+        }
+    }
 }

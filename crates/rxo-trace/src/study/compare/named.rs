@@ -42,6 +42,15 @@ impl fmt::Debug for NamedPolicy {
 #[error("{0}")]
 pub struct PolicyError(pub(super) String);
 
+/// The reason why a name is refused for which [`is_in_one_line`] is `false`, behind the name.
+pub(super) const NOT_IN_ONE_LINE: &str =
+    "has a line break or another control character; leave it out";
+
+/// Returns `true` if `name` stays within its cell of a table.
+pub(super) fn is_in_one_line(name: &str) -> bool {
+    !name.chars().any(char::is_control)
+}
+
 /// The name that selects every built-in policy.
 const ALL: &str = "all";
 /// The name of the rules of Juggler.
