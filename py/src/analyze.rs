@@ -9,6 +9,7 @@ use rxo_trace::study::{self, Ended, MAX_FLOWS, Part, Point, Settings, Span, Stud
 
 use crate::errors::{unreadable, usage, warn_partial};
 use crate::inputs::{Input, Raised};
+use crate::numbers;
 use crate::rules::{self, Texts};
 use crate::signals::Signals;
 use crate::study::Study;
@@ -34,8 +35,8 @@ pub(crate) fn analyze(
     dedup: bool,
     costs: Option<&Bound<'_, PyAny>>,
     advise: bool,
-    part: Option<(i64, i64)>,
-    place: Option<(u64, i64, i64)>,
+    #[pyo3(from_py_with = numbers::part)] part: Option<(i64, i64)>,
+    #[pyo3(from_py_with = numbers::place)] place: Option<(u64, i64, i64)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Study> {
     let (poll, polls) = rules::polls(poll.into_vec())?;
@@ -78,7 +79,7 @@ pub(crate) fn analyze(
 /// # Errors
 /// If an input is not a path, a file cannot be read, or there is no such part.
 fn slices_of(inputs: &[Input], (number, parts): (i64, i64)) -> PyResult<(Span, Vec<Input>)> {
-    let invalid = || usage(format!("part ({number}, {parts}): write (N, M) with N from 1 to M"));
+    let invalid = || numbers::bad_part(format_args!("({number}, {parts})"));
     let (number, parts) = number_of(number.saturating_sub(1), parts).ok_or_else(invalid)?;
     let paths = inputs.iter().map(|input| match input {
         Input::Path(path) => Ok(path.clone()),
@@ -97,11 +98,8 @@ fn slices_of(inputs: &[Input], (number, parts): (i64, i64)) -> PyResult<(Span, V
 /// # Errors
 /// If there is no such place.
 fn span_at((series, number, count): (u64, i64, i64)) -> PyResult<Span> {
-    let (file, files) = number_of(number, count).ok_or_else(|| {
-        usage(format!(
-            "place ({series}, {number}, {count}): write (SERIES, N, M) with N from 0 to M - 1"
-        ))
-    })?;
+    let (file, files) = number_of(number, count)
+        .ok_or_else(|| numbers::bad_place(format_args!("({series}, {number}, {count})")))?;
     Ok(Span { series, from: (file, 0), to: (file + 1, 0), is_last: file + 1 == files })
 }
 

@@ -11,7 +11,7 @@ use rxo_coalesce::{
 use rxo_frame::{Frame, FrameBuffer, Gather, Instant, LinkKind};
 
 use crate::errors::usage;
-use crate::rules;
+use crate::{numbers, rules};
 
 /// The receive engine: frames in, deliveries out. See `rxo.Engine`.
 #[pyclass(module = "rxo")]
@@ -33,7 +33,7 @@ impl Engine {
         settings: Option<&Bound<'_, PyDict>>,
         link: &str,
         trust_checksums: bool,
-        batch: usize,
+        #[pyo3(from_py_with = numbers::batch)] batch: usize,
     ) -> PyResult<Self> {
         let config = config(rules::policy(policy, settings)?, link, trust_checksums, batch)?;
         let engine = rxo_coalesce::Engine::new(config).map_err(|error| usage(error.to_string()))?;
@@ -42,7 +42,12 @@ impl Engine {
 
     /// Processes the frames of one poll, which takes place at `now_ns`, and ends the poll. Returns the
     /// deliveries.
-    fn poll(&mut self, py: Python<'_>, frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Delivery> {
+    fn poll(
+        &mut self,
+        py: Python<'_>,
+        frames: Vec<PyBackedBytes>,
+        #[pyo3(from_py_with = numbers::now_ns)] now_ns: u64,
+    ) -> Vec<Delivery> {
         self.run(py, |engine, ready| {
             engine.poll(
                 &mut frames_of(frames, now_ns),
@@ -55,7 +60,12 @@ impl Engine {
     }
 
     /// Processes frames without ending the poll. Returns the deliveries.
-    fn push(&mut self, py: Python<'_>, frames: Vec<PyBackedBytes>, now_ns: u64) -> Vec<Delivery> {
+    fn push(
+        &mut self,
+        py: Python<'_>,
+        frames: Vec<PyBackedBytes>,
+        #[pyo3(from_py_with = numbers::now_ns)] now_ns: u64,
+    ) -> Vec<Delivery> {
         self.run(py, |engine, ready| {
             engine.push(
                 &mut frames_of(frames, now_ns),
@@ -75,14 +85,22 @@ impl Engine {
     }
 
     /// Delivers the frames that have been held for as long as the policy allows.
-    fn on_timeout(&mut self, py: Python<'_>, now_ns: u64) -> Vec<Delivery> {
+    fn on_timeout(
+        &mut self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::now_ns)] now_ns: u64,
+    ) -> Vec<Delivery> {
         self.run(py, |engine, ready| {
             engine.on_timeout(Instant::from_nanos(now_ns), |deliveries| collect(deliveries, ready));
         })
     }
 
     /// Delivers all held frames.
-    fn flush(&mut self, py: Python<'_>, now_ns: u64) -> Vec<Delivery> {
+    fn flush(
+        &mut self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = numbers::now_ns)] now_ns: u64,
+    ) -> Vec<Delivery> {
         self.run(py, |engine, ready| {
             engine.flush(Instant::from_nanos(now_ns), |deliveries| collect(deliveries, ready));
         })

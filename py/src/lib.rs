@@ -23,6 +23,7 @@ mod cells;
 mod engine;
 mod errors;
 mod inputs;
+mod numbers;
 mod packets;
 mod python_rules;
 mod rewrite;

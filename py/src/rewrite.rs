@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use crate::errors::{internal, of_file, unreadable, unwritable, usage, warn_partial};
 use crate::inputs::{Input, Raised};
+use crate::numbers;
 use crate::rules;
 use crate::signals::Signals;
 
@@ -101,12 +102,8 @@ pub(crate) fn verify(
     py: Python<'_>,
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
-    window_mb: usize,
+    #[pyo3(from_py_with = numbers::window_mb)] window_mb: usize,
 ) -> PyResult<String> {
-    const MOST_MB: usize = 1 << 20;
-    if !(1..=MOST_MB).contains(&window_mb) {
-        return Err(usage(format!("window_mb {window_mb}: give 1 to {MOST_MB} megabytes")));
-    }
     let limits = Limits { waiting_bytes: window_mb * 1_000_000, ..Limits::default() };
     let raised = Raised::default();
     let inputs = [Input::one(a, &raised)?, Input::one(b, &raised)?];

@@ -17,6 +17,7 @@ use rxo_trace::text;
 use crate::engine::{Buffer, Delivery, collect, config, counters, frames_of};
 use crate::errors::{internal, unreadable, usage, warn_partial};
 use crate::inputs::{Input, Raised};
+use crate::numbers;
 use crate::python_rules::{Kept, PythonRules};
 use crate::rules::checksums;
 use crate::signals::Signals;
@@ -40,7 +41,7 @@ impl RuleEngine {
         rules: &Bound<'_, PyAny>,
         link: &str,
         trust_checksums: bool,
-        batch: usize,
+        #[pyo3(from_py_with = numbers::batch)] batch: usize,
     ) -> PyResult<Self> {
         let raised = Kept::default();
         let rules = PythonRules::new(rules, raised.clone())?;
@@ -52,13 +53,21 @@ impl RuleEngine {
 
     /// Processes the frames of one poll, which takes place at `now_ns`, and ends the poll. Returns the
     /// deliveries.
-    fn poll(&mut self, frames: Vec<PyBackedBytes>, now_ns: u64) -> PyResult<Vec<Delivery>> {
+    fn poll(
+        &mut self,
+        frames: Vec<PyBackedBytes>,
+        #[pyo3(from_py_with = numbers::now_ns)] now_ns: u64,
+    ) -> PyResult<Vec<Delivery>> {
         let (mut batch, now) = (frames_of(frames, now_ns), Instant::from_nanos(now_ns));
         self.run(|engine, ready| engine.poll(&mut batch, now, |all| collect(all, ready)))
     }
 
     /// Processes frames without ending the poll. Returns the deliveries.
-    fn push(&mut self, frames: Vec<PyBackedBytes>, now_ns: u64) -> PyResult<Vec<Delivery>> {
+    fn push(
+        &mut self,
+        frames: Vec<PyBackedBytes>,
+        #[pyo3(from_py_with = numbers::now_ns)] now_ns: u64,
+    ) -> PyResult<Vec<Delivery>> {
         let (mut batch, now) = (frames_of(frames, now_ns), Instant::from_nanos(now_ns));
         self.run(|engine, ready| engine.push(&mut batch, now, |all| collect(all, ready)))
     }
@@ -70,13 +79,19 @@ impl RuleEngine {
     }
 
     /// Asks the rules about the flows whose time has come. Returns the deliveries.
-    fn on_timeout(&mut self, now_ns: u64) -> PyResult<Vec<Delivery>> {
+    fn on_timeout(
+        &mut self,
+        #[pyo3(from_py_with = numbers::now_ns)] now_ns: u64,
+    ) -> PyResult<Vec<Delivery>> {
         let now = Instant::from_nanos(now_ns);
         self.run(|engine, ready| engine.on_timeout(now, |all| collect(all, ready)))
     }
 
     /// Delivers all held frames.
-    fn flush(&mut self, now_ns: u64) -> PyResult<Vec<Delivery>> {
+    fn flush(
+        &mut self,
+        #[pyo3(from_py_with = numbers::now_ns)] now_ns: u64,
+    ) -> PyResult<Vec<Delivery>> {
         let now = Instant::from_nanos(now_ns);
         self.run(|engine, ready| engine.flush(now, |all| collect(all, ready)))
     }
@@ -111,11 +126,8 @@ pub(crate) fn compare(
     policies: Vec<Bound<'_, PyAny>>,
     poll: &str,
     checksum: &str,
-    rate: f64,
+    #[pyo3(from_py_with = numbers::rate)] rate: f64,
 ) -> PyResult<(String, String)> {
-    if !(rate > 0.0 && rate <= MOST_GBIT_PER_S) {
-        return Err(usage(format!("rate {rate}: give a rate up to {MOST_GBIT_PER_S} Gbit/s")));
-    }
     let poll = poll.parse().map_err(|BadPollRule| {
         usage(format!("poll {poll} is invalid: {}", BadPollRule::ACCEPTED))
     })?;
@@ -138,9 +150,6 @@ pub(crate) fn compare(
     let json = serde_json::to_string(&table).map_err(internal)?;
     Ok((text::comparison(&table), json))
 }
-
-/// The greatest rate, which is that of the command.
-const MOST_GBIT_PER_S: f64 = 100_000.0;
 
 /// Reads all captures.
 ///

@@ -13,6 +13,7 @@ use rxo_trace::{html, parquet, tables, text};
 use serde::Serialize;
 
 use crate::errors::{internal, unwritable, usage};
+use crate::numbers;
 use crate::rules;
 use crate::table::Table;
 
@@ -125,7 +126,7 @@ impl Study {
     ///
     /// `flows` limits the number of flows in the list.
     #[pyo3(signature = (*, flows=10))]
-    fn html(&self, flows: usize) -> PyResult<String> {
+    fn html(&self, #[pyo3(from_py_with = numbers::flows)] flows: usize) -> PyResult<String> {
         html::page(&self.listing(flows)).map_err(internal)
     }
 
@@ -138,7 +139,12 @@ impl Study {
     ///
     /// `flows` limits the number of flows in the list. The file is either complete or absent.
     #[pyo3(signature = (path, *, flows=10))]
-    fn report(&self, py: Python<'_>, path: PathBuf, flows: usize) -> PyResult<()> {
+    fn report(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        #[pyo3(from_py_with = numbers::flows)] flows: usize,
+    ) -> PyResult<()> {
         let report = self.listing(flows);
         py.detach(|| html::write(&report, &path))
             .map_err(|error| unwritable(&path, &error, format!("{}: {error}", path.display())))

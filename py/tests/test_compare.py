@@ -106,8 +106,9 @@ def test_an_invalid_answer_is_named_with_valid_ones(method, answer, message):
         ({"policies": "absent.toml"}, "policies: absent.toml: No such file"),
         ({"policies": []}, "policies: give at least one"),
         ({"poll": "often"}, "poll often is invalid"),
-        ({"rate": -5.0}, "rate -5: give a rate up to"),
-        ({"rate": float("nan")}, "rate NaN: give a rate up to"),
+        ({"rate": -5.0}, "rate -5.0: give a rate up to"),
+        ({"rate": 10**400}, "rate 1000.*: give a rate up to"),
+        ({"rate": float("nan")}, "rate nan: give a rate up to"),
     ],
 )
 def test_an_invalid_argument_is_named(capture, arguments, message):

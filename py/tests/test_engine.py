@@ -58,9 +58,27 @@ def test_frames_can_be_pushed_one_by_one_and_flushed():
     [
         ({"policy": "lro"}, "policy: there is no policy 'lro'"),
         ({"link": "wifi"}, "link wifi is invalid: ethernet or ip"),
-        ({"batch": 0}, "batch_frames is 0; choose 1 to"),
+        ({"batch": 0}, "batch 0: give 1 to 32768"),
+        ({"batch": -1}, "batch -1: give 1 to 32768"),
+        ({"batch": 2**70}, "batch 1180591620717411303424: give 1 to 32768"),
     ],
 )
 def test_an_invalid_argument_is_named(arguments, message):
     with pytest.raises(rxo.UsageError, match=message):
         rxo.Engine(**arguments)
+
+
+@pytest.mark.parametrize("engine", [rxo.Engine(), rxo.RuleEngine(rxo.Rules())])
+@pytest.mark.parametrize("now_ns", [-1, 2**64])
+def test_a_time_that_cannot_be_is_a_value_error(engine, now_ns):
+    calls = [
+        lambda: engine.poll([], now_ns),
+        lambda: engine.push([], now_ns),
+        lambda: engine.on_timeout(now_ns),
+        lambda: engine.flush(now_ns),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=f"^now_ns {now_ns}: give 0 to 18446744073709551615"):
+            call()
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        engine.flush("now")

@@ -50,8 +50,9 @@ def test_what_cannot_be_is_an_error_and_leaves_no_file(path, tmp_path):
         rxo.expand(path, tmp_path / "r.pcap")
     with pytest.raises(rxo.CaptureError, match="cannot be written: No such file"):
         rxo.coalesce(path, tmp_path / "no" / "c.pcapng")
-    with pytest.raises(rxo.UsageError, match="window_mb 0: give 1 to"):
-        rxo.verify(path, path, window_mb=0)
+    for window_mb in (0, -1, 2**64):
+        with pytest.raises(rxo.UsageError, match=f"window_mb {window_mb}: give 1 to 1048576"):
+            rxo.verify(path, path, window_mb=window_mb)
     with pytest.raises(rxo.UsageError, match="poll often is invalid"):
         rxo.coalesce(path, tmp_path / "c.pcapng", poll="often")
     assert [each.name for each in tmp_path.iterdir()] == ["trace.pcap"]

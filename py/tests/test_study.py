@@ -118,3 +118,13 @@ def test_a_name_cannot_leave_its_place(capture, tmp_path):
     for shown in (study.html(), study._repr_html_(), study.sources()._repr_html_()):
         assert "<img" not in shown
         assert "&#60;img" in shown or "&lt;img" in shown
+
+
+@pytest.mark.parametrize("flows", [-1, 2**64])
+def test_a_number_of_flows_that_cannot_be_is_a_value_error(capture, tmp_path, flows):
+    study = rxo.analyze(capture)
+    for call in (study.html, lambda flows: study.report(tmp_path / "r.html", flows=flows)):
+        with pytest.raises(ValueError, match=f"^flows {flows}: give 0 to 18446744073709551615"):
+            call(flows=flows)
+    assert not list(tmp_path.iterdir())
+    study.html(flows=2**64 - 1)
