@@ -29,6 +29,24 @@ def test_directories_and_names_with_asterisks_stand_for_files(folder):
     assert rxo.compare(folder, policies="none").packets == 640
 
 
+def test_directories_in_a_directory_are_named_in_a_warning(folder, capture):
+    for name in ("one", "two", ".git"):
+        (folder / name).mkdir()
+        (folder / name / "c.pcap").write_bytes(capture)
+    pattern = f"{folder}/*/"
+    message = f"{folder}: 2 directories in it were not read; to read them too, give {[str(folder), pattern]}"
+    for function in (rxo.analyze, rxo.packets, lambda files: rxo.compare(files, policies="none")):
+        with pytest.warns(UserWarning) as warned:
+            function(folder)
+        assert [(str(each.message), each.filename) for each in warned] == [(message, __file__)]
+    with pytest.warns(UserWarning):
+        assert rxo.analyze([folder, pattern]).packets == 4 * 320
+    for name in ("a.pcap", "b.pcap"):
+        (folder / name).unlink()
+    with pytest.raises(FileNotFoundError, match="the directory has no files, only directories; give "):
+        rxo.analyze(folder)
+
+
 def test_a_file_with_an_asterisk_in_its_name_is_that_file(capture, tmp_path):
     odd = tmp_path / "a[1]*.pcap"
     odd.write_bytes(capture)

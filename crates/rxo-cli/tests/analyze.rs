@@ -335,4 +335,28 @@ fn a_directory_stands_for_its_files() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["traffic"]["packets"], 1_500);
     assert!(report["sources"][0]["name"].as_str().unwrap().ends_with("a.pcapng"));
+    assert!(!text(&output.stdout).contains("directories in it"));
+}
+
+#[test]
+fn directories_in_a_directory_are_not_read_and_the_report_says_so() {
+    let folder = Folder::new("directories");
+    folder.capture("a.pcapng", 500);
+    for (name, more) in [("one", 100), (".hidden", 100), ("two", 300)] {
+        fs::create_dir(folder.0.join(name)).unwrap();
+        folder.capture(&format!("{name}/b.pcapng"), more);
+    }
+    let name = folder.0.display().to_string();
+    let said = text(&rxo(&[&name, "--no-advice"]).stdout);
+    let note = format!(
+        "* {name}: 2 directories in it were not read; to read them too, give {name} {name}/*/"
+    );
+    assert!(said.contains(&note), "{said}");
+    // The shell makes these names of `DIR DIR/*/`.
+    let output = rxo(&[&name, &format!("{name}/one/"), &format!("{name}/two/"), "--json"]);
+    assert_eq!(json(&output)["traffic"]["packets"], 900);
+    fs::remove_file(folder.0.join("a.pcapng")).unwrap();
+    let refused = text(&rxo(&[&name]).stderr);
+    let wanted = format!("{name}: the directory has no files, only directories; give {name}/*/");
+    assert!(refused.contains(&wanted), "{refused}");
 }

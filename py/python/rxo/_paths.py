@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import glob
 import os
+import sys
+import warnings
 from typing import TYPE_CHECKING, Any, Iterable, List, Union
 
 from ._errors import UsageError, of_file
@@ -41,12 +43,35 @@ def files(path: Union[str, os.PathLike[str]]) -> List[str]:
     """Returns the files that a path stands for, in the order of their names; hidden ones only if they are named."""
     name = os.fspath(path)
     if os.path.isdir(name):
-        inside = (os.path.join(name, each) for each in os.listdir(name) if not each.startswith("."))
-        found = sorted(each for each in inside if os.path.isfile(each))
-        return found or _nothing(f"{name}: the directory has no files", name)
+        return _inside(name)
     if os.path.exists(name) or not glob.has_magic(name):
         return [name]
-    return sorted(glob.glob(name)) or _nothing(f"{name}: no file has such a name", name)
+    found = sorted(glob.glob(name)) or _nothing(f"{name}: no file has such a name", name)
+    return [file for each in found for file in (_inside(each) if os.path.isdir(each) else [each])]
+
+
+def _inside(folder: str) -> List[str]:
+    """Returns the files in a directory, and warns of directories in it, which are not read."""
+    inside = sorted(os.path.join(folder, each) for each in os.listdir(folder) if not each.startswith("."))
+    found = [each for each in inside if os.path.isfile(each)]
+    folders = sum(os.path.isdir(each) for each in inside)
+    pattern = os.path.join(folder, "*", "")
+    if not found:
+        only = f", only directories; give {pattern}" if folders else ""
+        _nothing(f"{folder}: the directory has no files{only}", folder)
+    if folders:
+        what = "a directory in it was" if folders == 1 else f"{folders} directories in it were"
+        message = f"{folder}: {what} not read; to read them too, give [{folder!r}, {pattern!r}]"
+        warnings.warn(message, stacklevel=_outside())
+    return found
+
+
+def _outside() -> int:
+    """Returns the stack level of the first caller outside of this package, which a warning of this module's caller names."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rxo":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _each(captures: Captures) -> Iterable[Any]:

@@ -21,7 +21,7 @@ use rxo_trace::study::{Ended, Part, Settings, Slice, Study, StudyError, Terms, s
 use rxo_trace::text::text;
 
 use self::plan::{Plan, Work};
-use crate::captures::{Input, Progress};
+use crate::captures::{Input, Progress, skipped};
 use crate::exit::{partial, usage};
 use crate::flags::AnalyzeFlags;
 use crate::{output, stop};
@@ -37,6 +37,7 @@ pub(crate) fn command(flags: &AnalyzeFlags) -> Result<()> {
         _ => counted(&plan)?,
     };
     report.command = Some(shell::command());
+    report.notes.extend(skipped(&flags.files));
     // Written before anything is printed: a reader that goes away must not prevent the files.
     let written = files::write(&plan, &mut report);
     if plan.json {

@@ -4,6 +4,7 @@ mod input;
 mod progress;
 mod rewriting;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -63,20 +64,49 @@ pub(crate) fn inputs(files: &[PathBuf], example: &str) -> Result<Vec<Input>> {
     Ok(inputs)
 }
 
+/// Returns a note for each directory among `files` that has directories in it, because only its files are read.
+pub(crate) fn skipped(files: &[PathBuf]) -> Vec<String> {
+    let note = |folder: &PathBuf| {
+        let name = folder.display();
+        let inside = folder.join("*/").display().to_string();
+        let count = visible(folder).ok()?.into_iter().filter(|path| path.is_dir()).count();
+        let what = match count {
+            0 => return None,
+            1 => "a directory in it was".to_owned(),
+            count => format!("{} directories in it were", grouped(count as u64)),
+        };
+        Some(format!("{name}: {what} not read; to read them too, give {name} {inside}"))
+    };
+    files.iter().filter(|file| file.is_dir()).filter_map(note).collect()
+}
+
 /// Returns the files in the directory `folder`, sorted by name, without hidden files.
 fn inside(folder: &Path) -> Result<Vec<PathBuf>> {
-    let refused = |error| usage(format!("{}: {error}", folder.display()));
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(refused)? {
-        let entry = entry.map_err(refused)?;
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        if !is_hidden && entry.path().is_file() {
-            files.push(entry.path());
-        }
-    }
+    let name = folder.display();
+    let mut files = visible(folder).map_err(|error| usage(format!("{name}: {error}")))?;
+    files.retain(|path| path.is_file());
     files.sort();
-    if files.is_empty() {
-        return Err(usage(format!("{}: the directory has no files", folder.display())));
+    if !files.is_empty() {
+        return Ok(files);
     }
-    Ok(files)
+    Err(usage(match skipped(&[folder.to_owned()]).first() {
+        Some(_) => {
+            let inside = folder.join("*/");
+            format!(
+                "{name}: the directory has no files, only directories; give {}",
+                inside.display()
+            )
+        }
+        None => format!("{name}: the directory has no files"),
+    }))
+}
+
+/// Returns what is in the directory `folder`, without what is hidden.
+fn visible(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder)?;
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let is_hidden = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+    };
+    Ok(paths.into_iter().filter(|path| !is_hidden(path)).collect())
 }

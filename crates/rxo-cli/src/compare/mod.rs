@@ -12,7 +12,7 @@ use rxo_trace::study::Ended;
 use rxo_trace::study::compare::{NamedPolicy, PolicyComparison, Settings};
 use rxo_trace::text;
 
-use crate::captures::{Input, Progress, inputs};
+use crate::captures::{Input, Progress, inputs, skipped};
 use crate::exit::{partial, usage};
 use crate::flags::CompareFlags;
 use crate::numbers::grouped;
@@ -33,6 +33,7 @@ pub(crate) fn command(flags: &CompareFlags) -> Result<()> {
     let interrupted = stop
         .load(Ordering::Relaxed)
         .then(|| format!("interrupted after {} packets", grouped(comparison.packets())));
+    skipped(&flags.files).iter().for_each(|note| output::aside(note));
     let table = comparison.finish(interrupted);
     if flags.json {
         output::json_document(&table)?;
