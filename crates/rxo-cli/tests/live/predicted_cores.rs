@@ -4,7 +4,7 @@
 //!
 //! The receiving side is the kernel's thread that polls the interface, and the thread that reads the stream. The costs are
 //! those of `rxo calibrate`. A veth has no interrupts of its own, so of the advised lines only `gro_flush_timeout` applies.
-//! The measured cores of a case are the lower quartile of several windows, as in `rxo calibrate`, in rounds over all cases: others
+//! The measured cores of a case are those of the second fastest of five windows, in rounds over all cases: others
 //! on the machine only add to processor time, so that one disturbed window does not decide.
 
 use std::fs;

@@ -9,7 +9,6 @@ use super::plan::{Plan, Setting};
 use super::run::Sample;
 use crate::experiment::Findings;
 use crate::stats::Spread;
-use crate::wrap::count;
 
 /// The measurements of all rounds of a calibration.
 #[derive(Debug)]
@@ -77,7 +76,7 @@ struct Row {
     packets_per_wake: Option<f64>,
     wire_bytes_per_packet: f64,
     ns_per_packet: Spread,
-    /// The time of the sample to which the costs are fitted, at the lower quartile.
+    /// The time of the sample to which the costs are fitted; see [`typical`].
     typical_ns_per_packet: f64,
     /// The time per packet that the fitted costs predict, in nanoseconds.
     fitted_ns_per_packet: f64,
@@ -129,11 +128,11 @@ impl Calibration {
 
     /// Returns a sentence about the method, to be printed below the table.
     pub(super) fn legend(&self) -> String {
+        let which = name_of_typical(self.rounds);
         format!(
-            "Lower quartiles of {} of {} s, and of {} s in the kernel, least and most in brackets; of the side that receives.",
-            count(self.rounds, "round"),
-            self.window_s,
-            self.kernel_window_s
+            "Times are of {which} of {} s, and of {} s in the kernel, with the least and the most in brackets; of the side that \
+             receives.",
+            self.window_s, self.kernel_window_s
         )
     }
 
@@ -321,13 +320,30 @@ fn option(costs: Costs) -> String {
     )
 }
 
-/// Returns the sample at the lower quartile of the time per packet; `None` without samples. Others on the machine only add to
-/// that time, so the median of a busy hour is above what the path costs, and the least is one that was lucky.
+/// Returns the sample that counts, by its time per packet; `None` without samples. A quarter of the samples are faster: others on
+/// the machine only add to that time, so the median of a busy hour is above what the path costs, and the least is one that
+/// was lucky. Of three samples it is the middle one, of one or two the fastest.
 fn typical(samples: &[Sample]) -> Option<&Sample> {
     let mut sorted: Vec<&Sample> = samples.iter().collect();
     sorted.sort_by(|a, b| a.ns.total_cmp(&b.ns));
-    // Of three samples it is the middle one.
-    sorted.get((samples.len() + 1) / 4).copied()
+    sorted.get(typical_place(samples.len())).copied()
+}
+
+/// Names the round of `rounds` whose sample counts, for readers.
+fn name_of_typical(rounds: usize) -> String {
+    match (rounds, typical_place(rounds)) {
+        (0 | 1, _) => "one round".to_owned(),
+        (2, _) => "the faster of 2 rounds".to_owned(),
+        (3, _) => "the middle one of 3 rounds".to_owned(),
+        (_, 1) => format!("the second fastest of {rounds} rounds"),
+        (_, 2) => format!("the third fastest of {rounds} rounds"),
+        (_, place) => format!("the {}th fastest of {rounds} rounds", place + 1),
+    }
+}
+
+/// Returns the place of the sample that counts among `samples` samples, the fastest first, from 0.
+const fn typical_place(samples: usize) -> usize {
+    (samples + 1) / 4
 }
 
 const fn observation(sample: &Sample) -> Observation {
@@ -420,6 +436,30 @@ mod tests {
         assert_eq!(typical_of(&[7.0]), Some(7.0));
         assert_eq!(typical_of(&[900.0, 5.0, 1.0]), Some(5.0));
         assert_eq!(typical_of(&[80.0, 6.0, 70.0, 1.0, 9.0, 8.0]), Some(6.0));
+    }
+
+    /// The times of the rounds are 1, 2, 3, and so on, so that the one that counts says its place.
+    #[test]
+    fn the_legend_names_the_round_that_counts() {
+        let rows = [
+            (1, 1.0, "one round of "),
+            (2, 1.0, "the faster of 2 rounds of "),
+            (3, 2.0, "the middle one of 3 rounds of "),
+            (6, 2.0, "the second fastest of 6 rounds of "),
+            (9, 3.0, "the third fastest of 9 rounds of "),
+            (25, 7.0, "the 7th fastest of 25 rounds of "),
+        ];
+        let plan = plan();
+        let mut found = Calibration::of(&measured(&plan, WAKING), &plan).unwrap();
+        let sample = measured(&plan, WAKING).samples[0].1[0];
+        for (rounds, place, name) in rows {
+            found.rounds = rounds;
+            let legend = found.legend();
+            assert!(legend.starts_with(&format!("Times are of {name}")), "{legend}");
+            let samples = (1..=rounds).map(|n| Sample { ns: n as f64, ..sample });
+            let samples: Vec<Sample> = samples.collect();
+            assert_eq!(typical(&samples).map(|sample| sample.ns), Some(place), "{rounds}");
+        }
     }
 
     #[test]
