@@ -63,6 +63,7 @@ fn unanswerable_reason(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> O
         .or_else(|| twice(traffic))
         .or_else(|| sealed(traffic))
         .or_else(|| unreadable(traffic, outcome, scope))
+        .or_else(|| several_clocks(traffic))
         .or_else(|| coarse_clock(traffic))
         .or_else(|| incomplete(traffic))
 }
@@ -151,6 +152,21 @@ fn unreadable(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> Option<Str
     let (part, all, what) = rows.into_iter().find(|(part, all, _)| is_significant(*part, *all))?;
     let share = percent(part as f64 / all.max(1) as f64);
     Some(format!("This capture cannot say: {share} of its {what}."))
+}
+
+/// Returns the reason to refuse a decision if the time goes back by more than a second again and again, because every such step
+/// ends the polls. A clock that is set a few times does not matter. Otherwise returns `None`.
+fn several_clocks(traffic: &Traffic) -> Option<String> {
+    const FEW: u64 = 10;
+    let Traffic { clock_sets, packets, .. } = *traffic;
+    (clock_sets >= FEW && clock_sets >= packets / 1_000).then(|| {
+        format!(
+            "This capture cannot say: its time goes back by more than a second {} times, as where the clocks of interfaces \
+             differ. Capture on one interface (tcpdump -i IF), or take one from this capture (tshark -r FILE -Y \
+             frame.interface_id==0 -w ONE).",
+            count(clock_sets)
+        )
+    })
 }
 
 /// Returns the reason to refuse a decision if the clock of the capture has ticks that are longer than polls: many

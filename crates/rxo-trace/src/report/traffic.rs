@@ -55,6 +55,9 @@ pub struct Traffic {
     /// The number of pauses: times of more than a second without packets. Some may be errors of the capture's
     /// clock.
     pub pauses: u64,
+    /// The number of packets that were more than a second older than the packet before.
+    #[serde(skip)]
+    pub clock_sets: u64,
     /// The number of packets with the time of the packet before.
     #[serde(skip)]
     pub simultaneous_packets: u64,

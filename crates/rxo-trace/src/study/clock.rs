@@ -23,6 +23,8 @@ pub(crate) struct Clock {
     shift_ns: i64,
     now_ns: u64,
     steps_back: u64,
+    /// The number of steps back that were longer than [`LATE_NS`].
+    sets: u64,
 }
 
 impl Clock {
@@ -43,6 +45,7 @@ impl Clock {
         self.steps_back += 1;
         let back_ns = self.now_ns - ns;
         if back_ns > LATE_NS {
+            self.sets += 1;
             self.shift_ns = self.shift_ns.saturating_add_unsigned(back_ns);
         }
     }
@@ -81,6 +84,11 @@ impl Clock {
     #[inline]
     pub(crate) const fn now(&self) -> Instant {
         Instant::from_nanos(self.now_ns)
+    }
+
+    /// Returns the number of records that were more than a second older than the record before them.
+    pub(super) const fn sets(&self) -> u64 {
+        self.sets
     }
 
     /// Returns the number of records that were older than the record before them.

@@ -67,6 +67,7 @@ rxo_frame::counters! {
         pub(super) unfinished: u64,
         pub(super) cut_segments: u64,
         pub(super) steps_back: u64,
+        pub(super) clock_sets: u64,
         pub(super) duration_ns: u64,
         pub(super) active_ns: u64,
         pub(super) pauses: u64,

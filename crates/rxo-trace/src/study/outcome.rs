@@ -116,6 +116,7 @@ fn traffic(sums: &Sums, settings: &Settings) -> Traffic {
         encapsulations: encapsulations(count),
         sealed_packets: count.sealed_packets,
         steps_back: count.steps_back,
+        clock_sets: count.clock_sets,
         checksums: Checksums {
             mode: settings.checksums.name().to_owned(),
             right: count.right,

@@ -146,6 +146,7 @@ impl Sums {
             runs.put(&mut count);
         }
         count.steps_back = study.clock.steps_back();
+        count.clock_sets = study.clock.sets();
         count.duration_ns = study.accepted.map_or(0, |(first, last)| last.nanos_since(first));
         let mut sums = Self {
             count,

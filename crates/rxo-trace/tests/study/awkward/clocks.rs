@@ -45,6 +45,22 @@ fn a_clock_that_is_set_does_not_decide() {
     }
 }
 
+/// The clock of the second interface is 3 s behind; the interfaces take turns of a few packets.
+#[test]
+fn interfaces_whose_clocks_differ_cannot_say() {
+    let interfaces = [ethernet(), ethernet()].concat();
+    for turn in [1, 7, 64] {
+        let on = |(place, one): (usize, Record)| {
+            let interface = (place / turn % 2) as u32;
+            let at_ns = one.at.as_nanos() - u64::from(interface) * 3_000_000_000;
+            Record { interface, ..at(one, at_ns) }
+        };
+        let records: Vec<Record> = clean().into_iter().enumerate().map(on).collect();
+        let report = studied(&interfaces, &records);
+        assert_cannot_say(&format!("turns of {turn}"), &report, "the clocks of interfaces differ");
+    }
+}
+
 #[test]
 fn packets_slightly_out_of_order_do_not_decide() {
     assert_no_change("two processors", |place, at_ns| at_ns - (place as u64 % 2) * 900);
