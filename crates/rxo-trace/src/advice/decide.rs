@@ -154,12 +154,13 @@ fn unreadable(traffic: &Traffic, outcome: &Outcome, scope: &Scope) -> Option<Str
     Some(format!("This capture cannot say: {share} of its {what}."))
 }
 
-/// Returns the reason to refuse a decision if the time goes back by more than a second again and again, because every such step
-/// ends the polls. A clock that is set a few times does not matter. Otherwise returns `None`.
+/// Returns the reason to refuse a decision if the time goes back by more than a second at every 500th packet or more often,
+/// because every such step ends a poll. A clock that is set a few times, or captures that were appended to each other, do not
+/// matter. Otherwise returns `None`.
 fn several_clocks(traffic: &Traffic) -> Option<String> {
     const FEW: u64 = 10;
     let Traffic { clock_sets, packets, .. } = *traffic;
-    (clock_sets >= FEW && clock_sets >= packets / 1_000).then(|| {
+    (clock_sets >= FEW && clock_sets >= packets / 500).then(|| {
         format!(
             "This capture cannot say: its time goes back by more than a second {} times, as where the clocks of interfaces \
              differ. Capture on one interface (tcpdump -i IF), or take one from this capture (tshark -r FILE -Y \
