@@ -1,8 +1,10 @@
 //! Tests of the driver side against a device side that echoes frames, over real sockets and shared memory in
-//! one process. `offloads` tests GSO frames and checksums, `counted` tests aggregates with segment counts.
+//! one process. `offloads` tests GSO frames and checksums, `counted` tests aggregates with segment counts. `pieces` tests
+//! the rings alone.
 
 mod counted;
 mod offloads;
+mod pieces;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
